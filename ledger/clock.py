@@ -1,0 +1,49 @@
+"""The only clock, and the only source of chance: times and new ids come from here and from nowhere else.
+
+Everything that decides is handed its time and its ids, so that a decision can be made again and come out the
+same. A recorded time is a 27-character UTC string with exactly six fraction digits (FORMAT.md §2).
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+Clock = Callable[[], datetime]
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_RANDOM_BITS = 80
+
+
+def system_clock() -> datetime:
+    """Return the present moment, in UTC."""
+    return datetime.now(UTC)  # noqa: TID251 - this is the one clock
+
+
+def stamp(moment: datetime) -> str:
+    """Return `moment` as the ledger writes it: `2026-01-02T03:04:05.000006Z`. A naive time is a ValueError."""
+    if moment.tzinfo is None:
+        raise ValueError("a time without a zone names no moment")
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+
+
+class UlidMint:
+    """Makes ULIDs (26 characters, 48 bits of milliseconds and 80 of chance) that only ever grow in a process.
+
+    Within one millisecond, or when the clock is set back, the last id is counted up by one.
+    """
+
+    def __init__(self, clock: Clock = system_clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._last = 0
+
+    def __call__(self) -> str:
+        with self._lock:
+            milliseconds = int(self._clock().timestamp() * 1000)
+            fresh = milliseconds << _RANDOM_BITS | int.from_bytes(os.urandom(_RANDOM_BITS // 8))
+            self._last = fresh if fresh >> _RANDOM_BITS > self._last >> _RANDOM_BITS else self._last + 1
+            return "".join(_ALPHABET[self._last >> shift & 31] for shift in range(125, -1, -5))
+
+
+new_ulid = UlidMint()
