@@ -1,0 +1,223 @@
+"""The shapes of every answer, the same on all surfaces (a surface only renders them).
+
+Plain frozen structs: lists are tuples, and what does not apply is None. `document` gives the JSON form.
+"""
+
+from typing import Any
+
+import msgspec
+
+SCHEMA_VERSION = 1
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of every answer."""
+
+
+class EventRef(Reply):
+    """One event of a receipt."""
+
+    seq: int
+    type: str
+
+
+class Receipt(Reply):
+    """What one write did. `position` is that of the append's last event; `trace_id` names the append."""
+
+    outcome: str
+    replayed: bool
+    position: int
+    incarnation: int
+    events: tuple[EventRef, ...]
+    trace_id: str
+    warnings: tuple[str, ...] = ()
+    memory_id: str | None = None
+    revision_id: str | None = None
+    superseded: tuple[str, ...] | None = None
+
+
+class Revision(Reply):
+    """One version of a memory as it stands at the position of the answer.
+
+    `memory_id` is the caller's name where one was given. `content` is None once it has been withdrawn from view.
+    `recorded_at` and `superseded_at` are the ledger's time, `valid_from` and `valid_to` the world's.
+    """
+
+    memory_id: str
+    revision_id: str
+    version: int
+    state: str
+    trust: str
+    kind: str
+    content: str | None
+    tags: tuple[str, ...]
+    scope: dict[str, str]
+    visibility: str
+    subjects: tuple[str, ...]
+    stream_version: int
+    origin: str
+    confidence: str | None
+    valid_from: str | None
+    valid_to: str | None
+    review_by: str | None
+    supersedes: tuple[str, ...]
+    superseded_by: tuple[str, ...]
+    recorded_at: str
+    superseded_at: str | None
+    position: int
+    content_hash: str | None
+    applies: dict[str, Any] | None  # Any: the caller's own conditions, as JSON
+    institutional: dict[str, Any] | None  # Any: as above
+    provenance: dict[str, Any]  # Any: sources and run, and in `explain` the successor
+    evidence: tuple[str, ...]
+    depends_on: tuple[str, ...]
+
+
+class Hit(Revision):
+    """A neighbour that the ledger confirmed. `score` is the cosine similarity, −1 to 1."""
+
+    rank: int
+    score: float
+    why: str
+
+
+class Search(Reply):
+    """What a search found. `empty_reason` is None if there are hits."""
+
+    hits: tuple[Hit, ...]
+    warnings: tuple[str, ...]
+    empty_reason: str | None
+    trace_id: str | None
+    position: int
+    incarnation: int
+
+
+class AuditEntry(Reply):
+    """One event of a lineage as an auditor reads it."""
+
+    seq: int
+    type: str
+    at: str
+    actor: str
+    trace_id: str
+    reason: str | None
+    moves: tuple[dict[str, Any], ...]  # Any: before, after and revision, as in the event's facts
+
+
+class Explanation(Revision):
+    """A revision with the story of its lineage: `head` is None while the lineage has no head."""
+
+    head: str | None
+    root: str
+    audit: tuple[AuditEntry, ...]
+
+
+class History(Reply):
+    """Every revision of one memory, in version order."""
+
+    memory_id: str
+    items: tuple[Revision, ...]
+    position: int
+    incarnation: int
+
+
+class LineageNode(Reply):
+    """A memory or a revision in a lineage graph."""
+
+    id: str
+    type: str
+    state: str
+    label: str
+    version: int | None = None
+
+
+class LineageEdge(Reply):
+    """`source` (`from` in JSON) supersedes `target` (`to`)."""
+
+    source: str = msgspec.field(name="from")
+    target: str = msgspec.field(name="to")
+    kind: str
+
+
+class Lineage(Reply):
+    """The graph around one memory: links between lineages, revisions inside them."""
+
+    root: str
+    nodes: tuple[LineageNode, ...]
+    edges: tuple[LineageEdge, ...]
+    position: int
+    incarnation: int
+
+
+class LogItem(Reply):
+    """One event of the ledger. `stream` is opaque; `hash` is the BLAKE3 link hash of its envelope, in hex."""
+
+    seq: int
+    type: str
+    at: str
+    actor: str
+    stream: str
+    stream_seq: int
+    hash: str
+    trace_id: str
+
+
+class Recovery(Reply):
+    """What start-up recovery did. `ok` is False while something needs a person."""
+
+    ok: bool
+    replayed: int
+    skipped: int
+    parked: int
+    repaired: int
+    index: dict[str, str]
+    claims: tuple[dict[str, str], ...]
+    position: int
+    incarnation: int
+
+
+class Status(Reply):
+    """One screen about the ledger and what is derived from it."""
+
+    ledger: dict[str, Any]  # Any: size, head, origin, tenant, state of the chain
+    anchor: dict[str, Any]  # Any: what is known of it
+    projections: dict[str, Any]  # Any: generation and projector version
+    index: dict[str, Any]  # Any: engine, embedder, items, cursor
+    outbox: dict[str, int]
+    index_pending: int
+    memories: dict[str, int]
+    conflicts_open: int
+    candidates: dict[str, int]
+
+
+class ImportItem(Reply):
+    """The outcome of one row: stored, unchanged or rejected. `row` counts from 1."""
+
+    row: int
+    outcome: str
+    code: str | None = None
+    message: str | None = None
+    memory_id: str | None = None
+    revision_id: str | None = None
+
+
+class ImportReport(Reply):
+    """What an import did. `items` holds the rejected rows; the counts cover all of them, links included."""
+
+    stored: int
+    unchanged: int
+    rejected: int
+    items: tuple[ImportItem, ...]
+    links: int
+    unlinks: int
+    waiting: int
+    position: int
+    incarnation: int
+
+
+def document(reply: Reply) -> dict[str, Any]:  # Any: JSON
+    """Return the JSON form of an answer: `schema_version` first; ids that do not apply are left out of receipts."""
+    body = msgspec.to_builtins(reply)
+    if isinstance(reply, Receipt | ImportItem):
+        body = {key: value for key, value in body.items() if value is not None}
+    return {"schema_version": SCHEMA_VERSION, **body}
