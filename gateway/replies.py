@@ -14,14 +14,14 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """Base of every answer."""
 
 
-class EventRef(Reply):
+class EventRef(Reply, frozen=True, kw_only=True):
     """One event of a receipt."""
 
     seq: int
     type: str
 
 
-class Receipt(Reply):
+class Receipt(Reply, frozen=True, kw_only=True):
     """What one write did. `position` is that of the append's last event; `trace_id` names the append."""
 
     outcome: str
@@ -36,7 +36,7 @@ class Receipt(Reply):
     superseded: tuple[str, ...] | None = None
 
 
-class Revision(Reply):
+class Revision(Reply, frozen=True, kw_only=True):
     """One version of a memory as it stands at the position of the answer.
 
     `memory_id` is the caller's name where one was given. `content` is None once it has been withdrawn from view.
@@ -73,7 +73,7 @@ class Revision(Reply):
     depends_on: tuple[str, ...]
 
 
-class Hit(Revision):
+class Hit(Revision, frozen=True, kw_only=True):
     """A neighbour that the ledger confirmed. `score` is the cosine similarity, −1 to 1."""
 
     rank: int
@@ -81,7 +81,7 @@ class Hit(Revision):
     why: str
 
 
-class Search(Reply):
+class Search(Reply, frozen=True, kw_only=True):
     """What a search found. `empty_reason` is None if there are hits."""
 
     hits: tuple[Hit, ...]
@@ -92,7 +92,7 @@ class Search(Reply):
     incarnation: int
 
 
-class AuditEntry(Reply):
+class AuditEntry(Reply, frozen=True, kw_only=True):
     """One event of a lineage as an auditor reads it."""
 
     seq: int
@@ -104,7 +104,7 @@ class AuditEntry(Reply):
     moves: tuple[dict[str, Any], ...]  # Any: before, after and revision, as in the event's facts
 
 
-class Explanation(Revision):
+class Explanation(Revision, frozen=True, kw_only=True):
     """A revision with the story of its lineage: `head` is None while the lineage has no head."""
 
     head: str | None
@@ -112,7 +112,7 @@ class Explanation(Revision):
     audit: tuple[AuditEntry, ...]
 
 
-class History(Reply):
+class History(Reply, frozen=True, kw_only=True):
     """Every revision of one memory, in version order."""
 
     memory_id: str
@@ -121,7 +121,7 @@ class History(Reply):
     incarnation: int
 
 
-class LineageNode(Reply):
+class LineageNode(Reply, frozen=True, kw_only=True):
     """A memory or a revision in a lineage graph."""
 
     id: str
@@ -131,7 +131,7 @@ class LineageNode(Reply):
     version: int | None = None
 
 
-class LineageEdge(Reply):
+class LineageEdge(Reply, frozen=True, kw_only=True):
     """`source` (`from` in JSON) supersedes `target` (`to`)."""
 
     source: str = msgspec.field(name="from")
@@ -139,7 +139,7 @@ class LineageEdge(Reply):
     kind: str
 
 
-class Lineage(Reply):
+class Lineage(Reply, frozen=True, kw_only=True):
     """The graph around one memory: links between lineages, revisions inside them."""
 
     root: str
@@ -149,7 +149,7 @@ class Lineage(Reply):
     incarnation: int
 
 
-class LogItem(Reply):
+class LogItem(Reply, frozen=True, kw_only=True):
     """One event of the ledger. `stream` is opaque; `hash` is the BLAKE3 link hash of its envelope, in hex."""
 
     seq: int
@@ -162,7 +162,7 @@ class LogItem(Reply):
     trace_id: str
 
 
-class Recovery(Reply):
+class Recovery(Reply, frozen=True, kw_only=True):
     """What start-up recovery did. `ok` is False while something needs a person."""
 
     ok: bool
@@ -176,7 +176,7 @@ class Recovery(Reply):
     incarnation: int
 
 
-class Status(Reply):
+class Status(Reply, frozen=True, kw_only=True):
     """One screen about the ledger and what is derived from it."""
 
     ledger: dict[str, Any]  # Any: size, head, origin, tenant, state of the chain
@@ -190,7 +190,7 @@ class Status(Reply):
     candidates: dict[str, int]
 
 
-class ImportItem(Reply):
+class ImportItem(Reply, frozen=True, kw_only=True):
     """The outcome of one row: stored, unchanged or rejected. `row` counts from 1."""
 
     row: int
@@ -201,7 +201,7 @@ class ImportItem(Reply):
     revision_id: str | None = None
 
 
-class ImportReport(Reply):
+class ImportReport(Reply, frozen=True, kw_only=True):
     """What an import did. `items` holds the rejected rows; the counts cover all of them, links included."""
 
     stored: int

@@ -119,7 +119,9 @@ REGISTRY: dict[str, Rule] = {
 
 
 def failure(
-    code: str, message: str, **details: Any  # Any: as in CorrigendaError
+    code: str,
+    message: str,
+    **details: Any,  # Any: as in CorrigendaError
 ) -> CorrigendaError:
     """Return the error of the family that the registry names for `code`. An unknown code is a KeyError."""
     return REGISTRY[code].family(code, message, **details)

@@ -1,0 +1,174 @@
+"""Bytes to events and back: the one table of event types, and the closed canonical form (FORMAT.md §2).
+
+The stored bytes are authoritative. Reading therefore always ends in `canonical(parse(bytes)) == bytes`; whatever
+could be written in two ways is refused.
+"""
+
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from ledger import digest
+from ledger.chain import Entry, Envelope, broken
+from ledger.governance import AssignedName, LedgerName, LedgerOpened, NameAssigned
+from ledger.limits import ENVELOPE_BYTES_MAX, INTEGER_MAX, PAYLOAD_BYTES_MAX
+from ledger.memories import (
+    LineageLinked,
+    LineageUnlinked,
+    MemoryRemembered,
+    MemoryRestored,
+    MemoryRetired,
+    RevisionCorrected,
+    RevisionRevoked,
+    RevisionText,
+)
+from ledger.message import Event, Facts, Payload, Reason
+
+FORMAT_VERSION = 1
+SCOPE_SCHEMA = 1
+
+EVENT_TYPES: dict[str, tuple[type[Facts], type[Payload] | None]] = {
+    "ledger.opened.v1": (LedgerOpened, LedgerName),
+    "lineage.linked.v1": (LineageLinked, Reason),
+    "lineage.unlinked.v1": (LineageUnlinked, Reason),
+    "memory.remembered.v1": (MemoryRemembered, RevisionText),
+    "memory.restored.v1": (MemoryRestored, Reason),
+    "memory.retired.v1": (MemoryRetired, Reason),
+    "name.assigned.v1": (NameAssigned, AssignedName),
+    "revision.corrected.v1": (RevisionCorrected, RevisionText),
+    "revision.revoked.v1": (RevisionRevoked, Reason),
+}
+TAGS: dict[type[Facts], str] = {facts: tag for tag, (facts, _) in EVENT_TYPES.items()}
+
+_encoder = msgspec.json.Encoder()
+_NUL = b"\\u0000"
+_StructT = TypeVar("_StructT", bound=Struct)
+
+
+class _RawEnvelope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`Envelope` with `facts` as bytes; its field order is the canonical one."""
+
+    actor: str
+    at: str
+    authn: str
+    facts: msgspec.Raw
+    log: str
+    op: str
+    op_count: int
+    op_index: int
+    payload_len: int | None
+    payload_sha256: str | None
+    prev_b3: str
+    request: str | None
+    request_fp: str | None
+    schema: int
+    seq: int
+    stream: str
+    stream_prev_b3: str
+    stream_seq: int
+    subjects: tuple[str, ...]
+    type: str
+    v: int
+
+
+_envelopes = msgspec.json.Decoder(_RawEnvelope)
+_facts = {tag: msgspec.json.Decoder(facts) for tag, (facts, _) in EVENT_TYPES.items()}
+_payloads = {tag: msgspec.json.Decoder(payload) for tag, (_, payload) in EVENT_TYPES.items() if payload is not None}
+
+
+class NotCanonical(ValueError):
+    """The bytes are not the canonical form of anything that this version knows."""
+
+
+def encode_envelope(envelope: Envelope) -> bytes:
+    """Return the bytes of an envelope, in canonical form. Over 16 KiB: PAYLOAD_TOO_LARGE."""
+    raw = _encoder.encode(envelope)
+    if len(raw) > ENVELOPE_BYTES_MAX:
+        _too_large("an event's envelope", len(raw), ENVELOPE_BYTES_MAX)
+    return raw
+
+
+def encode_payload(payload: Payload) -> bytes:
+    """Return the bytes of a payload, in canonical form and without its salt. Over 256 KiB: PAYLOAD_TOO_LARGE."""
+    body = _encoder.encode(payload)
+    if len(body) > PAYLOAD_BYTES_MAX:
+        _too_large("an event's payload", len(body), PAYLOAD_BYTES_MAX)
+    return body
+
+
+def canonical(value: Any) -> bytes:  # Any: a value of JSON's types, keys ASCII
+    """Return the canonical JSON of a plain value: keys sorted, no white space."""
+    return msgspec.json.encode(value, order="sorted")
+
+
+def decode_envelope(raw: bytes) -> Envelope:
+    """Parse an envelope strictly. Anything but the canonical form of a known type is NotCanonical."""
+    found = _strict(_envelopes, raw)
+    if found.v != FORMAT_VERSION or found.type not in _facts:
+        raise NotCanonical(f"version {found.v}, type {found.type} is not known")
+    if not 0 <= found.seq <= INTEGER_MAX:
+        raise NotCanonical("a position out of range")
+    facts = _strict(_facts[found.type], bytes(found.facts))
+    fields: dict[str, Any] = {name: getattr(found, name) for name in found.__struct_fields__}  # Any: mixed types
+    return Envelope(**(fields | {"facts": facts}))
+
+
+def decode_payload(tag: str, body: bytes) -> Payload:
+    """Parse the payload of an event of type `tag` strictly; anything else is NotCanonical."""
+    if tag not in _payloads:
+        raise NotCanonical(f"an event of type {tag} has no payload")
+    return _strict(_payloads[tag], body)
+
+
+def read_entry(raw: bytes, seal: bytes, *, position: int) -> Entry:
+    """Return the entry that the bytes at `position` say, hashed; bytes in another form are INTEGRITY_BROKEN."""
+    try:
+        envelope = decode_envelope(raw)
+    except NotCanonical as error:
+        raise broken(position, "canonical", "an envelope in canonical form", str(error)) from error
+    return Entry(envelope=envelope, raw=raw, hash=digest.link(raw), stream_hash=digest.stream_link(raw), seal=seal)
+
+
+def read_payload(entry: Entry, salt: bytes | None, body: bytes | None) -> Payload | None:
+    """Return the payload that the entry committed to, or raise INTEGRITY_BROKEN. None if it has none."""
+    if entry.envelope.payload_sha256 is None:
+        return None
+    if salt is None or body is None:
+        raise broken(entry.position, "payloads", "a payload", "none")
+    if digest.commitment(salt, body) != entry.envelope.payload_sha256:
+        raise broken(entry.position, "payloads", "the payload that was committed to", "another")
+    try:
+        return decode_payload(entry.envelope.type, body)
+    except NotCanonical as error:
+        raise broken(entry.position, "payloads", "a payload in canonical form", str(error)) from error
+
+
+def read_event(entry: Entry, payload: Payload | None = None) -> Event:
+    """Return the event that an entry records, for folding."""
+    return Event(facts=entry.envelope.facts, payload=payload, position=entry.position)
+
+
+def _strict(decoder: "msgspec.json.Decoder[_StructT]", raw: bytes) -> _StructT:
+    try:
+        value = decoder.decode(raw)
+    except msgspec.MsgspecError as error:
+        raise NotCanonical("bytes of another shape") from error
+    except UnicodeDecodeError as error:
+        raise NotCanonical("bytes that are not UTF-8") from error
+    if _encoder.encode(value) != raw:
+        raise NotCanonical("the same in another spelling")
+    if _NUL in raw.replace(rb"\\", b""):
+        raise NotCanonical("a NUL character in a text")
+    return value
+
+
+def _too_large(what: str, found: int, limit: int) -> None:
+    from ledger.errors import refuse
+
+    refuse(
+        "PAYLOAD_TOO_LARGE",
+        f"This would make {what} of {found} bytes, and {limit} are allowed. Send less text, fewer tags or sources.",
+        found=found,
+        limit=limit,
+    )

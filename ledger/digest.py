@@ -1,0 +1,95 @@
+"""Every hash of the ledger, each with the context that keeps it apart from the others (FORMAT.md §4 to §8).
+
+No other module calls a hash function on ledger bytes. Two families: *public* digests, which anyone can compute from
+the bytes, and *keyed* ones, which only a holder of the ledger key can compute or guess against.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+
+import msgspec
+from blake3 import blake3
+
+GENESIS = bytes(32)
+SALT_BYTES = 32
+SEAL_BYTES = 40
+
+_LINK = "corrigenda 2026 event link v1"
+_STREAM_LINK = "corrigenda 2026 stream link v1"
+_SEAL_KEY = "corrigenda 2026 seal key v1"
+_NAMING_KEY = "corrigenda 2026 naming key v1"
+_KEY_ID = "corrigenda 2026 key id v1"
+
+
+def link(envelope: bytes) -> bytes:
+    """Return the 32-byte link hash of an envelope: the event's hash, and the next event's `prev_b3`."""
+    return blake3(envelope, derive_key_context=_LINK).digest()
+
+
+def stream_link(envelope: bytes) -> bytes:
+    """Return the 32-byte hash that the stream's next event names as `stream_prev_b3`."""
+    return blake3(envelope, derive_key_context=_STREAM_LINK).digest()
+
+
+def commitment(salt: bytes, payload: bytes) -> str:
+    """Return the hex SHA-256 of a 32-byte salt followed by the canonical payload bytes."""
+    return hashlib.sha256(salt + payload).hexdigest()
+
+
+def public(body: bytes) -> str:
+    """Return the hash that callers see, `b3:` and 64 hex digits: plain BLAKE3, as `b3sum` prints it."""
+    return "b3:" + blake3(body).hexdigest()
+
+
+class LedgerKeys:
+    """The keys of one ledger, derived from a key file's two secrets and the ledger's id.
+
+    The seal key shows who could write an event; the naming key makes every look-up digest, so that none of them
+    survives an erasure as something to guess at, or tells one tenant about another.
+    """
+
+    def __init__(self, *, seal_secret: bytes, naming_secret: bytes, ledger: str) -> None:
+        self._seal_key = _derive(_SEAL_KEY, seal_secret, ledger)
+        self._naming_key = _derive(_NAMING_KEY, naming_secret, ledger)
+        self.key_id = blake3(self._seal_key, derive_key_context=_KEY_ID).digest()[:8]
+
+    def seal(self, event_hash: bytes) -> bytes:
+        """Return the 40-byte seal of an event: 8 bytes of key id, 32 of keyed hash."""
+        return self.key_id + blake3(event_hash, key=self._seal_key).digest()
+
+    def is_sealed(self, event_hash: bytes, seal: bytes) -> bool:
+        """Report whether the seal is this ledger key's for this event."""
+        return hmac.compare_digest(self.seal(event_hash), seal)
+
+    def keyed(self, purpose: str, *parts: str) -> bytes:
+        """Return the 32-byte look-up digest of `parts`, framed as a JSON array that begins with the purpose."""
+        return blake3(_frame(purpose, *parts), key=self._naming_key).digest()
+
+    def name(self, kind: str, parent: str, name: str) -> str:
+        """Return the stream of a name: two processes that assign it meet in the same stream."""
+        return "name_" + self.keyed("name", kind, parent, name).hex()
+
+    def content(self, project: str, content: str) -> str:
+        """Return the hex digest under which a text's vectors and equal texts of a project are found."""
+        return self.keyed("content", project, content).hex()
+
+    def request(self, scope: Sequence[str], key: str) -> str:
+        """Return the hex digest of an idempotency key within its scope (principal and operation)."""
+        return self.keyed("request", *scope, key).hex()
+
+    def fingerprint(self, request: bytes) -> str:
+        """Return the hex digest of a request's canonical bytes, by which a reused key is told from a retry."""
+        return self.keyed("fingerprint", request.decode()).hex()
+
+    def vector(self, content_digest: str, signature: str, vector: bytes) -> bytes:
+        """Return the 40-byte seal of a stored vector, so that an edited or swapped one is found."""
+        return self.seal(self.keyed("vector", content_digest, signature, hashlib.sha256(vector).hexdigest()))
+
+
+def _derive(context: str, secret: bytes, ledger: str) -> bytes:
+    return blake3(secret + ledger.encode(), derive_key_context=context).digest()
+
+
+def _frame(*parts: str) -> bytes:
+    return msgspec.json.encode(parts)

@@ -1,0 +1,134 @@
+"""What an event is made of: facts that are never erased, and a payload that can be (EVENTS.md, FORMAT.md §3).
+
+Field names stand sorted in every struct, and nothing is ever left out: the order and presence of fields are the
+bytes that get hashed. A struct here must never get `omit_defaults`, `rename` or a tag.
+"""
+
+from typing import Annotated, Self
+
+import msgspec
+from msgspec import Meta, Struct
+
+from ledger.limits import INTEGER_MAX
+
+Position = Annotated[int, Meta(ge=-INTEGER_MAX, le=INTEGER_MAX)]
+Count = Annotated[int, Meta(ge=0, le=INTEGER_MAX)]
+
+
+class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The half of an event that stays: opaque ids, enums, positions and digests."""
+
+
+class Payload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The half that can be erased: every text, and every name or number that a caller chose."""
+
+
+class Values(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Where a revision stands: `[state, trust, floor]`."""
+
+    state: str
+    trust: str
+    floor: str
+
+    @property
+    def is_live(self) -> bool:
+        """Report whether a revision with these values may be its lineage's head."""
+        return self.state == "active" and self.trust != "revoked"
+
+
+class Move(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One revision going from one standing to another; `since` is where the interval that ends now began."""
+
+    after: Values
+    before: Values | None
+    revision: str
+    since: Position | None
+    version: Count
+
+
+class Edge(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """`[kind, newer, older, since]`: `since` is null when stated; when withdrawn, where it was stated."""
+
+    kind: str
+    newer: str
+    older: str
+    since: Position | None
+
+
+class Standing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the event leaves behind for its lineage: the head and where its content and metadata are, or nothing."""
+
+    content_seq: Position | None
+    floor: str | None
+    head: str | None
+    meta_seq: Position | None
+    trust: str | None
+
+
+HEADLESS = Standing(content_seq=None, floor=None, head=None, meta_seq=None, trust=None)
+
+
+class ScopeIds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The scope of a record, as ids of ours. Every look-up is keyed by the whole of it."""
+
+    agent: str | None
+    project: str
+    session: str | None
+    task_family: str | None
+    user: str | None
+
+
+class Reason(Payload, frozen=True, kw_only=True):
+    """The payload of an event that adds nothing but why."""
+
+    reason: str | None
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """One event, decided or read back.
+
+    `position` is absolute once the event is in the ledger. Before that it is −1−i for the i-th event of its append,
+    and so is every position inside `facts` that points into the same append.
+    """
+
+    facts: Facts
+    payload: Payload | None
+    position: int
+
+    def settled(self, first: int) -> Self:
+        """Return the event as it stands when its append's first event takes position `first`."""
+        return msgspec.structs.replace(self, position=_absolute(self.position, first), facts=settled(self.facts, first))
+
+
+def settled(facts: Facts, first: int) -> Facts:
+    """Return `facts` with absolute positions, for an append whose first event takes position `first`."""
+    changes: dict[str, object] = {}
+    for field in facts.__struct_fields__:
+        match getattr(facts, field):
+            case Standing() as standing:
+                changes[field] = msgspec.structs.replace(
+                    standing,
+                    content_seq=_settle(standing.content_seq, first),
+                    meta_seq=_settle(standing.meta_seq, first),
+                )
+            case [Move() | Edge(), *_] as parts:
+                changes[field] = tuple(_settle_since(part, first) for part in parts)
+            case int() as position if position < 0:
+                changes[field] = _absolute(position, first)
+            case _:
+                pass
+    return msgspec.structs.replace(facts, **changes) if changes else facts
+
+
+def _settle_since(part: Move | Edge, first: int) -> Move | Edge:
+    if part.since is None or part.since >= 0:
+        return part
+    return msgspec.structs.replace(part, since=_absolute(part.since, first))
+
+
+def _settle(position: int | None, first: int) -> int | None:
+    return None if position is None else _absolute(position, first)
+
+
+def _absolute(position: int, first: int) -> int:
+    return position if position >= 0 else first - 1 - position

@@ -1,0 +1,125 @@
+-- Every statement names the whole key. Lookups of many keys are one LATERAL … LIMIT 1 per key: without statistics
+-- for a new ledger, `= ANY` and joins on unnest scan the ledger's whole prefix.
+
+-- name: lock_first_use
+-- Held to the end of the transaction; also taken by migrations/prepare.sql.
+SELECT pg_advisory_xact_lock(4859180126538301)
+
+-- name: schema_version
+SELECT version_num FROM corrigenda.alembic_version
+
+-- name: durability
+SELECT name, setting FROM pg_settings
+WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'zero_damaged_pages', 'ignore_checksum_failure')
+
+-- name: find_tenant
+SELECT ledger FROM corrigenda.tenant WHERE name = %(tenant)s
+
+-- name: any_ledger
+SELECT EXISTS (SELECT 1 FROM corrigenda.tenant)
+
+-- name: insert_tenant
+INSERT INTO corrigenda.tenant (name, ledger) VALUES (%(tenant)s, %(ledger)s)
+
+-- name: insert_head
+INSERT INTO corrigenda.head (ledger, seq, hash, incarnation, gen, projector)
+VALUES (%(ledger)s, 0, %(hash)s, 1, 1, %(projector)s)
+
+-- name: read_head
+SELECT seq, hash, incarnation, gen, projector FROM corrigenda.head WHERE ledger = %(ledger)s
+
+-- name: lock_head
+-- Waits for whoever is appending, and then nobody else appends until this transaction ends.
+SELECT seq, hash, incarnation, gen, projector FROM corrigenda.head WHERE ledger = %(ledger)s FOR UPDATE
+
+-- name: move_head
+-- The guard: raises on the server if the head is not as it was read, so that nothing behind it can commit.
+WITH moved AS (
+    UPDATE corrigenda.head SET seq = %(seq)s, hash = %(hash)s
+    WHERE ledger = %(ledger)s AND seq = %(old_seq)s AND hash = %(old_hash)s
+      AND gen = %(gen)s AND projector = %(projector)s AND incarnation = %(incarnation)s
+    RETURNING 1
+)
+SELECT (CASE WHEN count(*) = 1 THEN '1' ELSE 'HEAD_MOVED' END)::int FROM moved
+
+-- name: insert_events
+INSERT INTO corrigenda.event (ledger, seq, stream, stream_seq, envelope, hash, seal, request)
+SELECT %(ledger)s, u.* FROM unnest(
+    %(seqs)s::bigint[], %(streams)s::text[], %(stream_seqs)s::bigint[], %(envelopes)s::bytea[],
+    %(hashes)s::bytea[], %(seals)s::bytea[], %(requests)s::bytea[]) u
+
+-- name: insert_payloads
+INSERT INTO corrigenda.payload (ledger, seq, salt, body)
+SELECT %(ledger)s, u.* FROM unnest(%(seqs)s::bigint[], %(salts)s::bytea[], %(bodies)s::bytea[]) u
+
+-- name: insert_outbox
+INSERT INTO corrigenda.outbox (ledger, seq, revision, effect, lineage)
+SELECT %(ledger)s, u.* FROM unnest(
+    %(seqs)s::bigint[], %(revisions)s::text[], %(effects)s::text[], %(lineages)s::text[]) u
+
+-- name: read_after
+-- The walk's page: what is needed to follow the chain, in order.
+SELECT seq, envelope, seal FROM corrigenda.event
+WHERE ledger = %(ledger)s AND seq > %(after)s ORDER BY seq LIMIT %(limit)s
+
+-- name: read_whole_after
+-- The verification's page: everything that is stored of each event.
+SELECT e.seq, e.stream, e.stream_seq, e.envelope, e.hash, e.seal, e.request, p.salt, p.body
+FROM corrigenda.event e LEFT JOIN corrigenda.payload p ON p.ledger = e.ledger AND p.seq = e.seq
+WHERE e.ledger = %(ledger)s AND e.seq > %(after)s ORDER BY e.seq LIMIT %(limit)s
+
+-- name: read_before
+-- The log's page, newest first.
+SELECT seq, envelope, hash, seal FROM corrigenda.event
+WHERE ledger = %(ledger)s AND seq < %(before)s ORDER BY seq DESC LIMIT %(limit)s
+
+-- name: read_positions
+SELECT e.seq, e.envelope, e.seal, p.salt, p.body
+FROM unnest(%(seqs)s::bigint[]) u(seq)
+CROSS JOIN LATERAL (
+    SELECT seq, envelope, seal FROM corrigenda.event WHERE ledger = %(ledger)s AND seq = u.seq LIMIT 1) e
+LEFT JOIN LATERAL (
+    SELECT salt, body FROM corrigenda.payload WHERE ledger = %(ledger)s AND seq = u.seq LIMIT 1) p ON true
+
+-- name: read_stream
+SELECT e.seq, e.envelope, e.seal, p.salt, p.body
+FROM corrigenda.event e LEFT JOIN corrigenda.payload p ON p.ledger = e.ledger AND p.seq = e.seq
+WHERE e.ledger = %(ledger)s AND e.stream = %(stream)s ORDER BY e.stream_seq
+
+-- name: find_requests
+SELECT u.request, e.seq
+FROM unnest(%(requests)s::bytea[]) u(request)
+CROSS JOIN LATERAL (
+    SELECT seq FROM corrigenda.event WHERE ledger = %(ledger)s AND request = u.request LIMIT 1) e
+
+-- name: read_outbox
+SELECT seq, revision, effect, lineage FROM corrigenda.outbox
+WHERE ledger = %(ledger)s AND seq > %(after)s AND seq <= %(until)s ORDER BY seq, revision LIMIT %(limit)s
+
+-- name: count_outbox
+SELECT count(*) FROM corrigenda.outbox WHERE ledger = %(ledger)s AND seq > %(after)s
+
+-- name: read_vectors
+SELECT u.content, v.vector, v.seal
+FROM unnest(%(contents)s::bytea[]) u(content)
+CROSS JOIN LATERAL (
+    SELECT vector, seal FROM corrigenda.embedding
+    WHERE ledger = %(ledger)s AND content = u.content AND signature = %(signature)s LIMIT 1) v
+
+-- name: insert_vectors
+-- The first to store a vector wins; the others read it back.
+INSERT INTO corrigenda.embedding (ledger, content, signature, vector, seal)
+SELECT %(ledger)s, u.content, %(signature)s, u.vector, u.seal
+FROM unnest(%(contents)s::bytea[], %(vectors)s::bytea[], %(seals)s::bytea[]) u(content, vector, seal)
+ON CONFLICT (ledger, content, signature) DO NOTHING
+
+-- name: record_failure
+INSERT INTO corrigenda.outbox_failure (ledger, seq, revision, signature, attempts, parked, code)
+VALUES (%(ledger)s, %(seq)s, %(revision)s, %(signature)s, 1, %(attempts_max)s <= 1, %(code)s)
+ON CONFLICT (ledger, seq, revision, signature) DO UPDATE
+SET attempts = outbox_failure.attempts + 1, parked = outbox_failure.attempts + 1 >= %(attempts_max)s,
+    code = excluded.code
+RETURNING parked
+
+-- name: count_parked
+SELECT count(*) FROM corrigenda.outbox_failure WHERE ledger = %(ledger)s AND parked
