@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ledger import digest
 from ledger.chain import Entry, Envelope, broken
+from ledger.errors import refuse
 from ledger.governance import AssignedName, LedgerName, LedgerOpened, NameAssigned
 from ledger.limits import ENVELOPE_BYTES_MAX, INTEGER_MAX, PAYLOAD_BYTES_MAX
 from ledger.memories import (
@@ -111,7 +112,8 @@ def decode_envelope(raw: bytes) -> Envelope:
         raise NotCanonical("a position out of range")
     facts = _strict(_facts[found.type], bytes(found.facts))
     fields: dict[str, Any] = {name: getattr(found, name) for name in found.__struct_fields__}  # Any: mixed types
-    return Envelope(**(fields | {"facts": facts}))
+    fields["facts"] = facts
+    return Envelope(**fields)
 
 
 def decode_payload(tag: str, body: bytes) -> Payload:
@@ -164,8 +166,6 @@ def _strict(decoder: "msgspec.json.Decoder[_StructT]", raw: bytes) -> _StructT:
 
 
 def _too_large(what: str, found: int, limit: int) -> None:
-    from ledger.errors import refuse
-
     refuse(
         "PAYLOAD_TOO_LARGE",
         f"This would make {what} of {found} bytes, and {limit} are allowed. Send less text, fewer tags or sources.",

@@ -1,0 +1,197 @@
+"""First use and every later one: finds the tenant's ledger, or makes it in one transaction with its keys and event 0.
+
+A database that holds a ledger while its key file is missing makes nothing: a new key could never check what is there.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import psycopg
+from msgspec import Struct
+
+from ledger import codec, digest, governance, keys
+from ledger.chain import Entry, Envelope, broken
+from ledger.clock import Clock, UlidMint, stamp
+from ledger.errors import failure, refuse
+from ledger.governance import Algorithms, LedgerName, LedgerOpened
+from ledger.store import QUERIES, Database, Row, Store, Stored
+from ledger.verified import VerifiedLedger
+
+SYSTEM = "system"
+TENANT = "local"
+
+
+class KeyFiles(Struct, frozen=True):
+    """Where the two keys lie."""
+
+    ledger: Path
+    signing: Path
+
+
+def open_ledger(
+    database: Database, *, tenant: str, files: KeyFiles, clock: Clock, origin: str | None = None
+) -> VerifiedLedger:
+    """Return the tenant's ledger, made first if the database holds none. It is checked from event 0 on when used.
+
+    Errors: NOT_CONFIGURED (no such tenant), LEDGER_UNVERIFIED (no key, or a foreign one), INVALID_INPUT (another
+    origin than event 0's), INTEGRITY_BROKEN (event 0 or the tenant's row is not what was written).
+    """
+    found = find_ledger(database, tenant)
+    if found is None:
+        found = _first_use(database, tenant, files, clock, origin)
+    return attach(database, ledger=found, tenant=tenant, files=files, origin=origin)
+
+
+def find_ledger(database: Database, tenant: str) -> str | None:
+    """Return the id of the tenant's ledger, or None if the database holds no ledger at all."""
+    if tenant != TENANT:
+        _not_configured(tenant)
+    with database.transaction() as connection:
+        row = connection.execute(QUERIES["find_tenant"], {"tenant": tenant}).fetchone()
+        if row is None and _holds_any(connection):
+            _not_configured(tenant)
+    return None if row is None else str(row[0])
+
+
+def attach(
+    database: Database, *, ledger: str, tenant: str, files: KeyFiles, origin: str | None = None
+) -> VerifiedLedger:
+    """Return a ledger that exists, after its event 0 has been checked against the key and the tenant's name."""
+    derived = keys.read_ledger_key(files.ledger).for_ledger(ledger)
+    store = Store(database, ledger)
+    first = _read_first(store)
+    if not derived.is_sealed(first.hash, first.seal):
+        raise failure(
+            "LEDGER_UNVERIFIED",
+            f"The ledger key at {files.ledger} belongs to another ledger: event 0 does not carry its seal. Nothing can "
+            "be checked or written with it. Give the key that was made with this ledger (CORRIGENDA_LEDGER_KEY_FILE).",
+            file=str(files.ledger),
+        )
+    opened = first.envelope.facts
+    if not isinstance(opened, LedgerOpened) or opened.origin != first.envelope.log:
+        raise broken(0, "chain", "the opening of a ledger", "another event")
+    if origin is not None and origin != opened.origin:
+        refuse(
+            "INVALID_INPUT",
+            f"The ledger was opened with the origin {opened.origin}, and {origin} was asked for. An origin is for "
+            "life: leave it out, or use another database.",
+            origin=opened.origin,
+        )
+    _check_tenant(store, first, tenant)
+    return VerifiedLedger(store, derived, opened.origin)
+
+
+def _check_tenant(store: Store, first: Entry, tenant: str) -> None:
+    stored = store.at([0])[0]
+    named = codec.read_payload(first, stored.salt, stored.body)
+    if not isinstance(named, LedgerName) or named.tenant != tenant:
+        raise broken(0, "payloads", "the tenant whose row names this ledger", "another")
+
+
+def _read_first(store: Store) -> Entry:
+    found: list[Stored] = store.at([0])
+    if not found:
+        raise broken(0, "chain", "the opening of the ledger", "nothing")
+    return codec.read_entry(found[0].envelope, found[0].seal, position=0)
+
+
+def _first_use(database: Database, tenant: str, files: KeyFiles, clock: Clock, origin: str | None) -> str:
+    """Make the ledger, unless another process has meanwhile: the advisory lock decides, the loser reads the row."""
+    database.check_durability()
+    with database.transaction() as connection:
+        connection.execute(QUERIES["lock_first_use"])
+        row = connection.execute(QUERIES["find_tenant"], {"tenant": tenant}).fetchone()
+        if row is not None:
+            return str(row[0])
+        if _holds_any(connection):
+            _not_configured(tenant)
+        ledger = UlidMint(clock)()
+        _write_first(connection, ledger, tenant, files, clock, origin or f"corrigenda.invalid/{ledger}")
+        return ledger
+
+
+def _write_first(
+    connection: psycopg.Connection[Row], ledger: str, tenant: str, files: KeyFiles, clock: Clock, origin: str
+) -> None:
+    derived = keys.make_ledger_key(files.ledger).for_ledger(ledger)
+    public_key = keys.verifier_key(origin, keys.make_signing_key(files.signing))
+    entry, salt, body = opening_entry(ledger, tenant, origin, public_key, stamp(clock()), derived.seal, UlidMint(clock))
+    params = {"tenant": tenant, "ledger": ledger, "hash": entry.hash, "projector": 1}
+    connection.execute(QUERIES["insert_tenant"], params)
+    connection.execute(QUERIES["insert_head"], params)
+    columns = {
+        "seqs": [0],
+        "streams": [entry.envelope.stream],
+        "stream_seqs": [0],
+        "envelopes": [entry.raw],
+        "hashes": [entry.hash],
+        "seals": [entry.seal],
+        "requests": [None],
+    }
+    connection.execute(QUERIES["insert_events"], {"ledger": ledger, **columns})
+    payload = {"ledger": ledger, "seqs": [0], "salts": [salt], "bodies": [body]}
+    connection.execute(QUERIES["insert_payloads"], payload)
+
+
+def opening_entry(
+    ledger: str,
+    tenant: str,
+    origin: str,
+    public_key: str,
+    at: str,
+    seal: Callable[[bytes], bytes],
+    mint: Callable[[], str],
+    salt: bytes | None = None,
+) -> tuple[Entry, bytes, bytes]:
+    """Return event 0 of a ledger, with its payload's salt and bytes."""
+    salt = os.urandom(digest.SALT_BYTES) if salt is None else salt
+    body = codec.encode_payload(LedgerName(tenant=tenant))
+    facts = LedgerOpened(
+        algorithms=Algorithms(),
+        canonical_form=governance.CANONICAL_FORM,
+        incarnation=1,
+        origin=origin,
+        public_key=public_key,
+    )
+    envelope = Envelope(
+        actor=SYSTEM,
+        at=at,
+        authn="local",
+        facts=facts,
+        log=origin,
+        op=f"op_{mint()}",
+        op_count=1,
+        op_index=0,
+        payload_len=len(body),
+        payload_sha256=digest.commitment(salt, body),
+        prev_b3=digest.GENESIS.hex(),
+        request=None,
+        request_fp=None,
+        schema=codec.SCOPE_SCHEMA,
+        seq=0,
+        stream=f"led_{ledger}",
+        stream_prev_b3=digest.GENESIS.hex(),
+        stream_seq=0,
+        subjects=(),
+        type="ledger.opened.v1",
+        v=codec.FORMAT_VERSION,
+    )
+    raw = codec.encode_envelope(envelope)
+    own = digest.link(raw)
+    entry = Entry(envelope=envelope, raw=raw, hash=own, stream_hash=digest.stream_link(raw), seal=seal(own))
+    return entry, salt, body
+
+
+def _holds_any(connection: psycopg.Connection[Row]) -> bool:
+    row = connection.execute(QUERIES["any_ledger"]).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _not_configured(tenant: str) -> NoReturn:
+    refuse(
+        "NOT_CONFIGURED",
+        f"There is no ledger for the tenant {tenant} here. The tenant is {TENANT} unless another was set up; leave "
+        "CORRIGENDA_TENANT unset.",
+    )

@@ -1,0 +1,258 @@
+"""The database as the ledger uses it: one connection, transactions, and the named queries. It checks nothing.
+
+Rows come back as they lie there; whether they are what was written is for `walk` and `verified` to say. Errors of
+the connection become UNAVAILABLE here, so that no other module has to know the driver's.
+"""
+
+import threading
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg import IsolationLevel
+
+from ledger.errors import failure, refuse
+from ledger.sql import load
+from migrations import LATEST
+
+QUERIES = load("ledger")
+
+CONNECT_TIMEOUT_S = 10
+Params = dict[str, Any]  # Any: whatever the driver adapts
+Row = tuple[Any, ...]  # Any: a query's own columns
+
+
+class HeadRow(NamedTuple):
+    """The guarded row: position and hash of the last event, incarnation, live generation and projector version."""
+
+    seq: int
+    hash: bytes
+    incarnation: int
+    gen: int
+    projector: int
+
+
+class Stored(NamedTuple):
+    """One event as it is read for checking."""
+
+    seq: int
+    envelope: bytes
+    seal: bytes
+    salt: bytes | None
+    body: bytes | None
+
+
+class Write(NamedTuple):
+    """One statement of an append's transaction, with its parameters."""
+
+    query: str
+    params: Params
+
+
+class Database:
+    """A connection that is made when it is needed, used by one thread at a time, and made anew after it was lost."""
+
+    def __init__(self, url: str, *, pooled: bool = False) -> None:
+        self.url = url
+        self._pooled = pooled
+        self._lock = threading.RLock()
+        self._connection: psycopg.Connection[Row] | None = None
+
+    def close(self) -> None:
+        """Close the connection; the next use makes a new one."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+
+    @contextmanager
+    def transaction(self) -> Generator[psycopg.Connection[Row]]:
+        """Hold the connection for one READ COMMITTED transaction; inside another one, for a part of that.
+
+        A connection that cannot be made, or that is lost, is UNAVAILABLE; lost while it commits, the outcome is
+        unknown, and the message says so.
+        """
+        with self._lock:
+            try:
+                connection = self._connected()
+                with connection.transaction():
+                    yield connection
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                lost = self._connection is None or self._connection.broken or self._connection.closed
+                if lost:
+                    self._connection = None
+                raise _unavailable(error, lost=lost) from error
+
+    def _connected(self) -> psycopg.Connection[Row]:
+        if self._connection is None:
+            connection = psycopg.connect(
+                self.url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, application_name="corrigenda"
+            )
+            connection.isolation_level = IsolationLevel.READ_COMMITTED
+            if self._pooled:
+                connection.prepare_threshold = None
+            self._connection = connection
+        return self._connection
+
+    def check_schema(self) -> None:
+        """Refuse with SCHEMA_MISMATCH unless the schema is the one this version works with. One SELECT."""
+        found = self.schema_version()
+        if found == LATEST:
+            return
+        if found is None:
+            refuse(
+                "SCHEMA_MISMATCH",
+                f"The database should hold the ledger's schema, version {LATEST}, and it holds none. Run "
+                "`corrigenda db init` once to make it.",
+                expected=LATEST,
+                found=None,
+            )
+        newer = found > LATEST
+        mend = "Install the version that made it." if newer else "Run `corrigenda db migrate`."
+        refuse(
+            "SCHEMA_MISMATCH",
+            f"The ledger's schema should be of version {LATEST}, and it is of version {found}. {mend}",
+            expected=LATEST,
+            found=found,
+        )
+
+    def schema_version(self) -> str | None:
+        """Return the version of the ledger's schema in this database, or None if it has none."""
+        try:
+            with self.transaction() as connection:
+                row = connection.execute(QUERIES["schema_version"]).fetchone()
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+            return None
+        return None if row is None else str(row[0])
+
+    def durability(self) -> dict[str, str]:
+        """Return the settings that decide whether a commit survives a crash."""
+        with self.transaction() as connection:
+            return dict(connection.execute(QUERIES["durability"]).fetchall())
+
+    def check_durability(self) -> None:
+        """Refuse with UNAVAILABLE to write to a server that may lose what it acknowledged."""
+        wanted = {
+            "fsync": "on",
+            "full_page_writes": "on",
+            "zero_damaged_pages": "off",
+            "ignore_checksum_failure": "off",
+        }
+        found = self.durability()
+        wrong = [f"{name}={found.get(name)}" for name, value in wanted.items() if found.get(name) != value]
+        if found.get("synchronous_commit") in ("off", "local"):
+            wrong.append(f"synchronous_commit={found['synchronous_commit']}")
+        if wrong:
+            refuse(
+                "UNAVAILABLE",
+                f"A ledger needs a server that keeps what it acknowledged, and this one runs with {', '.join(wrong)}. "
+                "Mend the settings; nothing was written.",
+                settings=wrong,
+            )
+
+
+class Store:
+    """The tables of one ledger."""
+
+    def __init__(self, database: Database, ledger: str) -> None:
+        self.database = database
+        self.ledger = ledger
+
+    def transaction(self) -> AbstractContextManager[psycopg.Connection[Row]]:
+        """Hold one transaction; see Database.transaction."""
+        return self.database.transaction()
+
+    def head(self, *, lock: bool = False) -> HeadRow:
+        """Return the guarded row; with `lock`, nobody else appends until the transaction ends."""
+        row = self._one("lock_head" if lock else "read_head")
+        if row is None:
+            raise failure(
+                "INTEGRITY_BROKEN",
+                "The ledger's head row is gone, so nothing says where the ledger ends. Nothing is served. Restore "
+                "the row from a backup.",
+                position=0,
+                check="chain",
+            )
+        return HeadRow(*row)
+
+    def after(self, position: int, limit: int) -> list[Stored]:
+        """Return at most `limit` events above a position, in order, without their payloads."""
+        rows = self._all("read_after", after=position, limit=limit)
+        return [Stored(seq, bytes(envelope), bytes(seal), None, None) for seq, envelope, seal in rows]
+
+    def whole_after(self, position: int, limit: int) -> list[Row]:
+        """Return at most `limit` events above a position with every column that is stored of them."""
+        return self._all("read_whole_after", after=position, limit=limit)
+
+    def before(self, position: int, limit: int) -> list[Row]:
+        """Return at most `limit` events below a position, newest first: seq, envelope, hash, seal."""
+        return self._all("read_before", before=position, limit=limit)
+
+    def at(self, positions: Iterable[int]) -> list[Stored]:
+        """Return the events at some positions, with their payloads; what is not there is left out."""
+        return [_stored(row) for row in self._all("read_positions", seqs=sorted(set(positions)))]
+
+    def stream(self, stream: str) -> list[Stored]:
+        """Return a stream's events in order, with their payloads."""
+        return [_stored(row) for row in self._all("read_stream", stream=stream)]
+
+    def requests(self, digests: Sequence[bytes]) -> dict[bytes, int]:
+        """Return the position of each request digest that has been appended."""
+        return {bytes(digest): seq for digest, seq in self._all("find_requests", requests=list(digests))}
+
+    def outbox(self, *, after: int, until: int, limit: int) -> list[tuple[int, str, str, str]]:
+        """Return outbox rows above `after` up to `until`: position, revision, effect, lineage."""
+        rows = self._all("read_outbox", after=after, until=until, limit=limit)
+        return [(seq, revision, effect, lineage) for seq, revision, effect, lineage in rows]
+
+    def count(self, query: str, **params: Any) -> int:  # Any: as Params
+        """Return the one number that a counting query gives."""
+        row = self._one(query, **params)
+        return 0 if row is None else int(row[0])
+
+    def vectors(self, contents: Sequence[bytes], signature: str) -> list[Row]:
+        """Return content digest, vector and seal of each stored vector."""
+        return self._all("read_vectors", contents=list(contents), signature=signature)
+
+    def write(self, query: str, **params: Any) -> Row | None:  # Any: as Params
+        """Run one writing query, and return its first row if it has one."""
+        with self.transaction() as connection:
+            cursor = connection.execute(QUERIES[query], {"ledger": self.ledger, **params})
+            return cursor.fetchone() if cursor.description else None
+
+    def run(self, writes: Sequence[Write]) -> None:
+        """Run statements in one flush, inside the caller's transaction; the first one that fails raises."""
+        with self.transaction() as connection, connection.pipeline():
+            for write in writes:
+                connection.execute(write.query.encode(), {"ledger": self.ledger, **write.params})
+
+    def query(self, query: str, params: Params) -> list[Row]:
+        """Return the rows of a query of another floor."""
+        with self.transaction() as connection:
+            return connection.execute(query.encode(), {"ledger": self.ledger, **params}).fetchall()
+
+    def _all(self, query: str, **params: Any) -> list[Row]:  # Any: as Params
+        return self.query(QUERIES[query], params)
+
+    def _one(self, query: str, **params: Any) -> Row | None:  # Any: as Params
+        rows = self._all(query, **params)
+        return rows[0] if rows else None
+
+
+def _stored(row: Row) -> Stored:
+    seq, envelope, seal, salt, body = row
+    return Stored(
+        seq, bytes(envelope), bytes(seal), None if salt is None else bytes(salt), None if body is None else bytes(body)
+    )
+
+
+def _unavailable(error: Exception, *, lost: bool) -> Exception:
+    said = " ".join(str(error).split())[:300]
+    if lost:
+        return failure(
+            "UNAVAILABLE",
+            f"The database was needed and does not answer ({said}). Whether a write that was under way took effect is "
+            "not known: repeat it with the same idempotency key. Check that the server runs and the URL is right.",
+        )
+    return failure("UNAVAILABLE", f"The database refused for now ({said}); nothing was stored. Try again.")
