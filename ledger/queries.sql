@@ -112,14 +112,3 @@ INSERT INTO corrigenda.embedding (ledger, content, signature, vector, seal)
 SELECT %(ledger)s, u.content, %(signature)s, u.vector, u.seal
 FROM unnest(%(contents)s::bytea[], %(vectors)s::bytea[], %(seals)s::bytea[]) u(content, vector, seal)
 ON CONFLICT (ledger, content, signature) DO NOTHING
-
--- name: record_failure
-INSERT INTO corrigenda.outbox_failure (ledger, seq, revision, signature, attempts, parked, code)
-VALUES (%(ledger)s, %(seq)s, %(revision)s, %(signature)s, 1, %(attempts_max)s <= 1, %(code)s)
-ON CONFLICT (ledger, seq, revision, signature) DO UPDATE
-SET attempts = outbox_failure.attempts + 1, parked = outbox_failure.attempts + 1 >= %(attempts_max)s,
-    code = excluded.code
-RETURNING parked
-
--- name: count_parked
-SELECT count(*) FROM corrigenda.outbox_failure WHERE ledger = %(ledger)s AND parked

@@ -46,17 +46,6 @@ CREATE TABLE corrigenda.outbox (
     PRIMARY KEY (ledger, seq, revision)
 );
 
-CREATE TABLE corrigenda.outbox_failure (
-    ledger    text    NOT NULL,
-    seq       bigint  NOT NULL,
-    revision  text    NOT NULL,
-    signature text    NOT NULL,
-    attempts  integer NOT NULL,
-    parked    boolean NOT NULL,
-    code      text    NOT NULL,
-    PRIMARY KEY (ledger, seq, revision, signature)
-);
-
 -- The vectors that an index was built from. The first to store one wins; the seal shows an edited one.
 CREATE TABLE corrigenda.embedding (
     ledger    text  NOT NULL,
