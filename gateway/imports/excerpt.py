@@ -3,9 +3,9 @@
     python -m gateway.imports.excerpt pep-history.jsonl.gz gateway/imports/pep-excerpt.jsonl.gz
 
 It holds whole histories: those of every PEP that a link names, of some that are well known, and of the lowest
-numbers until `LINEAGES` are reached. Only facts are kept (number, title, status, type, links, time). Abstracts
-are left empty, and a row that says nothing new without its abstract is left out. The same input gives the same
-bytes.
+numbers until `LINEAGES` are reached. Only facts are kept: number, title, status, type, links, time. Abstracts
+are left empty, and a row that says nothing new without its abstract is left out. From the same input come the
+same bytes.
 
 The facts come from the public git history of github.com/python/peps, 2000 to 2026. PEPs are placed in the
 public domain or under CC0-1.0-Universal by their authors.
