@@ -24,14 +24,10 @@ Write = Callable[..., Path]
 
 def row(pep: int, /, **fields: Any) -> Made:  # Any: as above
     """Make one row as the file has it, a draft without links unless `fields` say otherwise."""
-    made: Made = {
-        "at": 1_000_000_000,
-        "pep": pep,
-        "title": f"Title {pep}",
-        "status": "Draft",
-        "type": "Process",
-    }
-    return made | {"replaces": [], "superseded_by": [], "abstract": "", "changed": []} | fields
+    made: Made = {"at": 1_000_000_000, "pep": pep, "title": f"Title {pep}", "status": "Draft"}
+    made.update(type="Process", replaces=[], superseded_by=[], abstract="", changed=[])
+    made.update(fields)
+    return made
 
 
 @pytest.fixture
