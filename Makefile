@@ -7,7 +7,7 @@ check:
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m pyright --warnings --pythonpath "$$($(PYTHON) -c 'import sys; print(sys.executable)')"
-	$(PYTHON) -c 'from importlinter.cli import lint_imports_command as run; run()'
+	$(PYTHON) -c 'from importlinter.cli import lint_imports_command as run; run(["--no-logo"])'
 
 test:
 	$(PYTHON) -m pytest

@@ -1,9 +1,9 @@
 """The front door: everything that a program needs, under one name that nobody else has.
 
-The five packages behind it bear everyday names (`ledger`, `cli`, …), so a folder or a distribution with one of
-those names can come before them on the import path. This module looks first, and refuses to open onto a
-stranger's rooms (docs/adr/0001-top-level-packages.md). It must stay quick to import: the database, the index and
-the embedder are loaded by `open`, not before.
+The five packages behind it bear everyday names (`ledger`, `cli`, …), so a folder or a distribution with
+one of those names can come before them on the import path. This module looks first, and refuses to open onto
+a stranger's rooms (docs/adr/0001-top-level-packages.md). It must stay quick to import: the database, the index
+and the embedder are loaded by `open`, not before.
 """
 
 import importlib.util
@@ -24,9 +24,9 @@ def _refuse_foreign_packages() -> None:
         folder = os.path.dirname(found) if found else "none"
         raise ImportError(
             f"corrigenda expected its package {name!r} in {home}, but the one that Python finds is {folder}. "
-            "Install corrigenda in a virtual environment of its own, and keep other folders and distributions "
-            f"named {name!r} off the import path: `python -c` and `python -m` look in the current folder first, "
-            "the command `corrigenda` and `python -P` do not.",
+            "Install corrigenda in a virtual environment of its own, and keep other folders and "
+            f"distributions named {name!r} off the import path: `python -c` and `python -m` look in the "
+            "current folder first, the command `corrigenda` and `python -P` do not.",
             name=name,
             path=found,
         )
@@ -114,10 +114,10 @@ def open(
 ) -> "Gateway":
     """Return an open gateway to one ledger: a context manager, safe to share between threads.
 
-    Without `database_url` the environment's is used, and without that the embedded server under `home`, which is
-    started and prepared as needed. `project` is where acts belong that name none. `actor` is who acts, as
-    `kind:name`; `permissions` narrows what it may do. `embedder` names what makes vectors of texts; `clock` is a
-    callable that returns an aware datetime. What is None comes from the environment, else is the default.
+    Without `database_url` the environment's is used, and without that the embedded server under `home`, which
+    is started and prepared as needed. `project` is where acts belong that name none. `actor` is who acts, as
+    `kind:name`; `permissions` narrows what it may do. `embedder` names what makes vectors of texts; `clock`
+    is a callable that returns an aware datetime. What is None comes from the environment, else is the default.
 
     Raises UnavailableError where the database does not answer or has another schema, IntegrityError where the
     ledger cannot be trusted, and InvalidInputError for a setting that cannot be used.
