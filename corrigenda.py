@@ -1,0 +1,149 @@
+"""The front door: everything that a program needs, under one name that nobody else has.
+
+The five packages behind it bear everyday names (`ledger`, `cli`, …), so a folder or a distribution with
+one of those names can come before them on the import path. This module looks first, and refuses to open onto
+a stranger's rooms (docs/adr/0001-top-level-packages.md). It must stay quick to import: the database, the index
+and the embedder are loaded by `open`, not before.
+"""
+
+import importlib.util
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+
+def _refuse_foreign_packages() -> None:
+    """Raise an ImportError unless the import system finds each of the five packages beside this file."""
+    home = os.path.dirname(os.path.realpath(__file__))
+    for name in ("ledger", "projections", "gateway", "cli", "migrations"):
+        spec = importlib.util.find_spec(name)  # finds without importing: a stranger's code must not run
+        found = spec.origin if spec else None
+        if found and os.path.realpath(found) == os.path.join(home, name, "__init__.py"):
+            continue
+        folder = os.path.dirname(found) if found else "none"
+        raise ImportError(
+            f"corrigenda expected its package {name!r} in {home}, but the one that Python finds is {folder}. "
+            "Install corrigenda in a virtual environment of its own, and keep other folders and "
+            f"distributions named {name!r} off the import path: `python -c` and `python -m` look in the "
+            "current folder first, the command `corrigenda` and `python -P` do not.",
+            name=name,
+            path=found,
+        )
+
+
+_refuse_foreign_packages()
+
+# After the check on purpose: before it, these names could be anybody's.
+from gateway.replies import (  # noqa: E402
+    AuditEntry,
+    EventRef,
+    Explanation,
+    History,
+    Hit,
+    ImportItem,
+    ImportReport,
+    Lineage,
+    LineageEdge,
+    LineageNode,
+    LogItem,
+    Receipt,
+    Recovery,
+    Reply,
+    Revision,
+    Search,
+    Status,
+)
+from ledger.clock import Clock  # noqa: E402
+from ledger.errors import (  # noqa: E402
+    ConflictError,
+    CorrigendaError,
+    ForbiddenError,
+    IntegrityError,
+    InvalidInputError,
+    NotFoundError,
+    UnavailableError,
+)
+
+if TYPE_CHECKING:
+    from gateway.service import Gateway
+
+    __version__: str
+
+__all__ = [
+    "AuditEntry",
+    "ConflictError",
+    "CorrigendaError",
+    "EventRef",
+    "Explanation",
+    "ForbiddenError",
+    "Gateway",
+    "History",
+    "Hit",
+    "ImportItem",
+    "ImportReport",
+    "IntegrityError",
+    "InvalidInputError",
+    "Lineage",
+    "LineageEdge",
+    "LineageNode",
+    "LogItem",
+    "NotFoundError",
+    "Receipt",
+    "Recovery",
+    "Reply",
+    "Revision",
+    "Search",
+    "Status",
+    "UnavailableError",
+    "__version__",
+    "open",
+]
+
+
+def open(
+    database_url: str | None = None,
+    *,
+    home: str | Path | None = None,
+    tenant: str = "local",
+    project: str | None = None,
+    actor: str | None = None,
+    permissions: Iterable[str] | None = None,
+    embedder: str | None = None,
+    clock: Clock | None = None,
+) -> "Gateway":
+    """Return an open gateway to one ledger: a context manager, safe to share between threads.
+
+    Without `database_url` the environment's is used, and without that the embedded server under `home`, which
+    is started and prepared as needed. `project` is where acts belong that name none. `actor` is who acts, as
+    `kind:name`; `permissions` narrows what it may do. `embedder` names what makes vectors of texts; `clock`
+    is a callable that returns an aware datetime. What is None comes from the environment, else is the default.
+
+    Raises UnavailableError where the database does not answer or has another schema, IntegrityError where the
+    ledger cannot be trusted, and InvalidInputError for a setting that cannot be used.
+    """
+    from gateway.bootstrap import open_gateway  # here, because it loads the database driver and the index
+
+    return open_gateway(
+        database_url=database_url,
+        home=home,
+        tenant=tenant,
+        project=project,
+        actor=actor,
+        permissions=permissions,
+        embedder=embedder,
+        clock=clock,
+    )
+
+
+def __getattr__(name: str) -> object:
+    """Load what is dear to import, or seldom asked for, when it is first asked for."""
+    if name == "Gateway":
+        from gateway.service import Gateway
+
+        return Gateway
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("corrigenda")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
