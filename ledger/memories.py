@@ -484,7 +484,14 @@ def _born(
         changed[move.revision] = msgspec.structs.replace(
             changed[move.revision], values=move.after, since=position, superseded_by=(born.revision,)
         )
-    changed[born.revision] = RevisionState(
+    changed[born.revision] = born_revision(facts, position)
+    return changed
+
+
+def born_revision(facts: MemoryRemembered | RevisionCorrected, position: int) -> RevisionState:
+    """Return the revision that an event at `position` brought into being, as it stood then."""
+    born = facts.moves[-1]
+    return RevisionState(
         revision=born.revision,
         version=born.version,
         values=born.after,
@@ -498,7 +505,6 @@ def _born(
         visibility=facts.visibility,
         supersedes=tuple(edge.older for edge in facts.edges if edge.kind == "supersedes"),
     )
-    return changed
 
 
 def _withdrawn(

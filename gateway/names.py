@@ -1,0 +1,161 @@
+"""Names and ids: what a caller calls things, and what the ledger calls them.
+
+Name to id is read from the name's own stream, which is verified; id to name from the payload that the directory
+points at, which is checked to be that id's. Reading never assigns.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from ledger.errors import failure, refuse
+from ledger.governance import AssignedName, NameAssigned
+from ledger.ids import is_ours, kind_of
+from ledger.memories import LineageState
+from ledger.verified import VerifiedLedger
+from projections.lineage import QUERIES
+
+from gateway.lineages import Lineages
+
+
+class Names:
+    """The names of one ledger, as far as this process has verified it."""
+
+    def __init__(self, ledger: VerifiedLedger) -> None:
+        self._ledger = ledger
+        self._ids: dict[str, str] = {}
+        self._shown: dict[str, str] = {}
+
+    @property
+    def root(self) -> str:
+        """Return the parent of projects and actors: the ledger's own stream."""
+        return f"led_{self._ledger.store.ledger}"
+
+    def stream(self, kind: str, parent: str, name: str) -> str:
+        """Return the stream whose first event assigns the name."""
+        return self._ledger.keys.name(kind, parent, name)
+
+    def find(self, kind: str, parent: str, name: str) -> str | None:
+        """Return the id that a name has, or None."""
+        stream = self.stream(kind, parent, name)
+        if stream not in self._ids:
+            head = self._ledger.walk.stream(stream)
+            if head.version == 0:
+                return None
+            facts = self._ledger.at([head.position])[head.position].entry.envelope.facts
+            if not isinstance(facts, NameAssigned):
+                return None
+            self._ids[stream] = facts.id
+        return self._ids[stream]
+
+    def shown(self, ids: Iterable[str]) -> Mapping[str, str]:
+        """Return what to show for each id: the caller's name where one was given, else the id."""
+        unknown = sorted({item for item in ids if item not in self._shown})
+        if unknown:
+            self._shown.update({item: item for item in unknown} | self._read(unknown))
+        return self._shown
+
+    def show(self, identifier: str) -> str:
+        """Return what to show for one id."""
+        return self.shown([identifier])[identifier]
+
+    def _read(self, ids: list[str]) -> dict[str, str]:
+        store = self._ledger.store
+        gen = store.head().gen
+        rows = store.query(QUERIES["find_names"], {"gen": gen, "ids": ids})
+        positions: dict[str, int] = {identifier: seq for identifier, seq in rows}
+        verified = {item: seq for item, seq in positions.items() if seq <= self._ledger.walk.position}
+        found = self._ledger.at(verified.values())
+        named: dict[str, str] = {}
+        for identifier, position in verified.items():
+            item = found[position]
+            facts = item.entry.envelope.facts
+            if isinstance(facts, NameAssigned) and facts.id == identifier and isinstance(item.payload, AssignedName):
+                named[identifier] = item.payload.name
+        return named
+
+
+class References:
+    """What a caller means by an id or a name, in one project."""
+
+    def __init__(self, ledger: VerifiedLedger, names: Names, lineages: Lineages, project: str | None) -> None:
+        self._ledger = ledger
+        self._names = names
+        self._lineages = lineages
+        self._project_name = project
+
+    @property
+    def project(self) -> str | None:
+        """Return the project's id, or None if it has none yet."""
+        if self._project_name is None:
+            return None
+        return self._names.find("project", self._names.root, self._project_name)
+
+    def lineage(self, reference: str) -> str:
+        """Return the lineage that is meant, or MEMORY_NOT_FOUND: the same for an unknown id and a foreign one."""
+        return self.locate(reference)[0]
+
+    def locate(self, reference: str) -> tuple[str, str | None]:
+        """Return the lineage that is meant, and the revision if one was named."""
+        found: tuple[str, str | None] | None
+        if not is_ours(reference):
+            found = self._by_name(reference)
+        elif kind_of(reference) == "rev":
+            found = self._by_revision(reference)
+        else:
+            found = (reference, None) if self._ledger.walk.stream(reference).version else None
+        if found is None or not self._in_project(self._lineages.state(found[0])):
+            raise not_found()
+        return found
+
+    def revision(self, reference: str) -> tuple[str, str]:
+        """Return lineage and revision; a memory means its head, and INVALID_TRANSITION if it has none."""
+        lineage, revision = self.locate(reference)
+        revision = revision or self._lineages.state(lineage).head
+        if revision is None:
+            refuse(
+                "INVALID_TRANSITION",
+                "The memory has no head at present, so it does not stand for a revision. Name the revision that is meant "
+                "(its history lists them), or remember a new text under the memory's id.",
+                allowed=["remember", "restore"],
+            )
+        return lineage, revision
+
+    def _by_name(self, name: str) -> tuple[str, None] | None:
+        if self._project_name is None:
+            raise no_project()
+        project = self.project
+        found = None if project is None else self._names.find("memory", project, name)
+        return None if found is None else (found, None)
+
+    def _by_revision(self, revision: str) -> tuple[str, str] | None:
+        store = self._ledger.store
+        rows = store.query(QUERIES["find_lineages"], {"gen": store.head().gen, "revisions": [revision]})
+        for _, lineage in rows:
+            # The row is a hint: that the lineage has this revision is for its own events to say.
+            if self._ledger.walk.stream(lineage).version and revision in self._lineages.state(lineage).revisions:
+                return lineage, revision
+        return None
+
+    def _in_project(self, state: LineageState) -> bool:
+        if state.latest is None:
+            return False
+        return self._project_name is None or state.revisions[state.latest].scope.project == self.project
+
+
+def not_found() -> Exception:
+    """Return MEMORY_NOT_FOUND in the words that tell nothing about other projects."""
+    return failure(
+        "MEMORY_NOT_FOUND",
+        "There is no such memory or revision in this project. Check the id and the project (--project, "
+        "CORRIGENDA_PROJECT); a name has to be given exactly.",
+    )
+
+
+def no_project() -> Exception:
+    """Return VALIDATION_FAILED for an act that belongs to a project, where none was named."""
+    return failure(
+        "VALIDATION_FAILED",
+        "A project has to be named, and none was. Give one (--project, CORRIGENDA_PROJECT, or corrigenda.open(project=…)).",
+        fields=[{"field": "project", "problem": "is missing"}],
+    )
+
+

@@ -1,0 +1,107 @@
+"""A page: appends that are decided one after the other on one locked head, each seeing what the ones before did.
+
+Names come first in an append, then what is decided on lineages; positions inside it are counted from its own first
+event until it is closed.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from gateway.lineages import Lineages
+from gateway.names import Names
+from ledger.committer import Draft
+from ledger.governance import AssignedName, NameAssigned
+from ledger.ids import NAME_PREFIXES
+from ledger.memories import LINEAGE, Command, LineageState
+from ledger.message import Event
+
+AUTHN_LOCAL = "local"
+
+
+class Page:
+    """Appends under decision. Made and used while the head is locked and the walk is at it."""
+
+    def __init__(self, size: int, names: Names, lineages: Lineages, mint: Callable[[], str]) -> None:
+        self.names = names
+        self.mint = mint
+        self.drafts: list[Draft] = []
+        self._size = size
+        self._lineages = lineages
+        self._states: dict[str, LineageState] = {}
+        self._named: dict[str, str] = {}
+
+    def begin(self, *, actor: str, request: str | None = None, fingerprint: str | None = None) -> "Append":
+        """Begin the next append, by the actor of that name."""
+        return Append(self, actor=actor, request=request, fingerprint=fingerprint)
+
+    def state(self, lineage: str) -> LineageState:
+        """Return a lineage as the page's closed appends leave it."""
+        return self._states.get(lineage) or self._lineages.state(lineage)
+
+    def find_name(self, kind: str, parent: str, name: str) -> str | None:
+        """Return the id that a name has, or that an append of this page gives it."""
+        return self._named.get(self.names.stream(kind, parent, name)) or self.names.find(kind, parent, name)
+
+    def close(self, append: "Append") -> Draft:
+        """Take an append into the page, with absolute positions."""
+        events = tuple((stream, event.settled(self._size)) for stream, event in append.events)
+        for stream, event in events:
+            if isinstance(event.facts, NameAssigned):
+                self._named[stream] = event.facts.id
+            else:
+                self._states[stream] = LINEAGE.evolve(self.state(stream), event)
+        self._size += len(events)
+        draft = Draft(
+            op=append.op,
+            actor=append.actor,
+            authn=AUTHN_LOCAL,
+            request=append.request,
+            fingerprint=append.fingerprint,
+            events=events,
+        )
+        self.drafts.append(draft)
+        return draft
+
+
+class Append:
+    """One append under decision."""
+
+    def __init__(self, page: Page, *, actor: str, request: str | None, fingerprint: str | None) -> None:
+        self.op = f"op_{page.mint()}"
+        self.request = request
+        self.fingerprint = fingerprint
+        self.events: list[tuple[str, Event]] = []
+        self._page = page
+        self._states: dict[str, LineageState] = {}
+        self.actor = self.name("actor", page.names.root, actor)
+
+    def name(self, kind: str, parent: str, name: str) -> str:
+        """Return the id of a name, assigned in this append if it has none. Only before anything else is decided."""
+        found = self._page.find_name(kind, parent, name)
+        stream = self._page.names.stream(kind, parent, name)
+        for named, event in self.events:
+            if named == stream and isinstance(event.facts, NameAssigned):
+                return event.facts.id
+        if found is not None:
+            return found
+        fresh = f"{NAME_PREFIXES[kind]}_{self._page.mint()}"
+        facts = NameAssigned(id=fresh, kind=kind, parent=parent)
+        self.events.append((stream, Event(facts=facts, payload=AssignedName(name=name), position=self._next)))
+        return fresh
+
+    def state(self, lineage: str) -> LineageState:
+        """Return a lineage as this append's decisions so far leave it."""
+        return self._states.get(lineage) or self._page.state(lineage)
+
+    def decide(self, lineage: str, command: Command) -> None:
+        """Decide a command on a lineage, and take its events into the append; a refusal is raised."""
+        state = self.state(lineage)
+        for event in LINEAGE.decide(state, msgspec.structs.replace(command, first=self._next)):
+            self.events.append((lineage, event))
+            state = LINEAGE.evolve(state, event)
+        self._states[lineage] = state
+
+    @property
+    def _next(self) -> int:
+        return -1 - len(self.events)

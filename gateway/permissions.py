@@ -1,0 +1,36 @@
+"""Who may do what. Authority follows the credential; on a database the operator's word is the credential."""
+
+from collections.abc import Iterable
+
+from ledger.errors import refuse
+
+AGENT = frozenset({"read", "write", "submit", "contest"})
+HUMAN = AGENT | {"correct", "decide", "admit", "revoke", "export"}
+ALL = HUMAN | {"recover", "erase", "admin"}
+SERVICE = frozenset({"read"})
+
+_BY_KIND = {"human": ALL, "agent": AGENT, "service": SERVICE}
+
+
+def granted(actor: str, permissions: Iterable[str] | None) -> frozenset[str]:
+    """Return what an actor may do: what was given to it, else the default of its kind.
+
+    An unknown permission is VALIDATION_FAILED.
+    """
+    if permissions is None:
+        return _BY_KIND[actor.partition(":")[0]]
+    asked = frozenset(permissions)
+    if asked - ALL:
+        refuse("VALIDATION_FAILED", f"There is no such permission: {', '.join(sorted(asked - ALL))}.")
+    return asked
+
+
+def require(have: frozenset[str], permission: str, actor: str) -> None:
+    """Refuse with FORBIDDEN_ACTOR, naming the permission, unless the actor has it."""
+    if permission not in have:
+        refuse(
+            "FORBIDDEN_ACTOR",
+            f"This act needs the permission '{permission}', and the actor, of kind {actor.partition(':')[0]}, does not "
+            "have it. Nothing was stored. Ask somebody who has it.",
+            permission=permission,
+        )

@@ -1,0 +1,214 @@
+"""The reads: every answer is folded from verified entries; read models only say where to look."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gateway.graph import newer_than, older_than, reach
+from gateway.lineages import Lineages
+from gateway.names import Names, References
+from gateway.page import Append
+from gateway.replies import Explanation, History, Lineage, LineageEdge, LineageNode, Revision
+from gateway.schemas import ScopeRequest
+from gateway.views import LineageView, audit, revision_fields, revision_reply, text_of, view
+from ledger.errors import refuse
+from ledger.ids import is_prefix_of_ours
+from ledger.memories import LineageState, RevisionText
+from ledger.message import ScopeIds
+from ledger.verified import VerifiedLedger
+from projections.lineage import QUERIES
+
+POSITION_WAIT_S = 2.0
+LABEL_CHARS_MAX = 60
+NOBODY = "none"  # an id that nothing has: what a name stands for that was never assigned
+
+
+class Reader:
+    """Reads one ledger as one project sees it. The caller has caught up."""
+
+    def __init__(self, ledger: VerifiedLedger, names: Names, lineages: Lineages, references: References) -> None:
+        self._ledger = ledger
+        self._names = names
+        self._lineages = lineages
+        self._references = references
+
+    @property
+    def incarnation(self) -> int:
+        """Return the incarnation that positions belong to."""
+        return self._ledger.head_row.incarnation if self._ledger.head_row else 1
+
+    @property
+    def position(self) -> int:
+        """Return the position that answers are made at."""
+        return self._ledger.walk.position
+
+    def text(self, append: Append, lineage: str, revision: str) -> RevisionText:
+        """Return what a revision says, for an append that continues it."""
+        position = append.state(lineage).revisions[revision].content_seq
+        return text_of(self._ledger.at([position])[position])
+
+    def scope(self, project: str, request: ScopeRequest) -> ScopeIds:
+        """Return a reader's scope as ids; a name that was never assigned stands for nobody."""
+
+        def found(kind: str, name: str | None) -> str | None:
+            return None if name is None else self._names.find(kind, project, name) or NOBODY
+
+        return ScopeIds(
+            agent=found("agent", request.agent),
+            project=project,
+            session=found("session", request.session),
+            task_family=found("task_family", request.task_family),
+            user=found("user", request.user),
+        )
+
+    def show(self, reference: str) -> Revision:
+        """Return one revision."""
+        lineage, revision = self._find(reference)
+        return revision_reply(lineage, lineage.state.revisions[revision], self._shown(lineage))
+
+    def explain(self, reference: str) -> Explanation:
+        """Return one revision, its place in the lineage, and every event of the lineage."""
+        lineage, revision = self._find(reference)
+        show = self._shown(lineage)
+        item = lineage.state.revisions[revision]
+        fields: dict[str, Any] = revision_fields(lineage, item, show)  # Any: one value of each field's type
+        if item.superseded_by:
+            fields["provenance"]["supersededBy"] = item.superseded_by[0]
+        first = min(lineage.state.revisions.values(), key=lambda item: item.version)
+        return Explanation(
+            head=lineage.state.head,
+            root=first.revision,
+            audit=audit(lineage, show),
+            **fields,
+        )
+
+    def history(self, reference: str) -> History:
+        """Return every revision of a memory in version order."""
+        lineage, _ = self._find(reference)
+        show = self._shown(lineage)
+        items = sorted(lineage.state.revisions.values(), key=lambda item: item.version)
+        return History(
+            memory_id=show(lineage.lineage),
+            items=tuple(revision_reply(lineage, item, show) for item in items),
+            position=self.position,
+            incarnation=self.incarnation,
+        )
+
+    def lineage(self, reference: str, *, up: bool, down: bool, depth: int | None) -> Lineage:
+        """Return the memories around one, with the links between them, and the revisions of that one."""
+        root = self._references.lineage(reference)
+        state = self._lineages.state
+        found: dict[str, int] = {root: 0}
+        if up:
+            found |= reach(root, lambda item: newer_than(item, state(item)), depth)
+        if down:
+            found |= reach(root, lambda item: older_than(item, state(item)), depth)
+        centre = view(root, self._ledger.stream(root))
+        links = sorted({pair for item in found for pair in state(item).links if set(pair) <= found.keys()})
+        shown = self._names.shown([*found])
+        return Lineage(
+            root=shown[root],
+            nodes=(*(self._memory_node(item, shown[item]) for item in found), *_revision_nodes(centre)),
+            edges=(
+                *(LineageEdge(source=shown[new], target=shown[old], kind="supersedes") for new, old in links),
+                *_revision_edges(centre),
+            ),
+            position=self.position,
+            incarnation=self.incarnation,
+        )
+
+    def complete(self, prefix: str) -> tuple[str, ...]:
+        """Return our ids of this project's memories and revisions that begin with a prefix, sorted."""
+        if not is_prefix_of_ours(prefix):
+            return ()
+        gen = self._ledger.store.head().gen
+        rows = self._ledger.store.query(QUERIES["find_by_prefix"], {"gen": gen, "prefix": prefix})
+        project = self._references.project
+        ids = {
+            identifier
+            for revision, lineage in rows
+            if project is None or self._project_of(lineage) == project
+            for identifier in (revision, lineage)
+            if identifier.startswith(prefix)
+        }
+        return tuple(sorted(ids))
+
+    def wait_for(self, position: int) -> None:
+        """Wait at most two seconds until the ledger has reached a position, else UNAVAILABLE."""
+        until = time.monotonic() + POSITION_WAIT_S
+        while self._ledger.catch_up() < position:
+            if time.monotonic() > until:
+                refuse(
+                    "UNAVAILABLE",
+                    f"The answer was asked for at position {position}, and the ledger is at {self.position}. Check that "
+                    "the position comes from this ledger, and try again.",
+                    position=self.position,
+                )
+            time.sleep(0.02)
+
+    def _find(self, reference: str) -> tuple[LineageView, str]:
+        """Return a lineage and the revision that is meant: the one named, the head, else the latest."""
+        identifier, revision = self._references.locate(reference)
+        lineage = view(identifier, self._ledger.stream(identifier))
+        return lineage, revision or lineage.state.head or lineage.state.latest or ""
+
+    def _project_of(self, lineage: str) -> str | None:
+        if not self._ledger.walk.stream(lineage).version:
+            return None
+        state = self._lineages.state(lineage)
+        return state.revisions[state.latest].scope.project if state.latest else None
+
+    def _shown(self, lineage: LineageView) -> Callable[[str], str]:
+        """Return a look-up of names that has read all those of a lineage at once."""
+        scopes = [item.scope for item in lineage.state.revisions.values()]
+        ids = {lineage.lineage} | {item.entry.envelope.actor for item in lineage.recorded.values()}
+        for scope in scopes:
+            ids |= {value for value in (scope.agent, scope.project, scope.session, scope.task_family, scope.user) if value}
+        names: Mapping[str, str] = self._names.shown(sorted(ids))
+        return names.__getitem__
+
+    def _memory_node(self, lineage: str, shown: str) -> LineageNode:
+        state = self._lineages.state(lineage)
+        current = state.revisions[state.head or state.latest or ""]
+        position = current.content_seq
+        return LineageNode(
+            id=shown,
+            type="memory",
+            state=_memory_state(state),
+            label=_label(text_of(self._ledger.at([position])[position]).content),
+            version=len(state.revisions),
+        )
+
+
+def _memory_state(state: LineageState) -> str:
+    """Return a memory's state in one word: that of its head, or what became of its latest revision."""
+    if state.head is not None:
+        return "active"
+    latest = state.revisions[state.latest or ""].values
+    return "revoked" if latest.trust == "revoked" else latest.state
+
+
+def _revision_nodes(lineage: LineageView) -> list[LineageNode]:
+    return [
+        LineageNode(
+            id=item.revision,
+            type="revision",
+            state="revoked" if item.values.trust == "revoked" else item.values.state,
+            label=_label(lineage.text(item.revision).content),
+            version=item.version,
+        )
+        for item in sorted(lineage.state.revisions.values(), key=lambda item: item.version)
+    ]
+
+
+def _revision_edges(lineage: LineageView) -> list[LineageEdge]:
+    return [
+        LineageEdge(source=item.revision, target=older, kind="supersedes")
+        for item in lineage.state.revisions.values()
+        for older in item.supersedes
+    ]
+
+
+def _label(content: str) -> str:
+    line = " ".join(content.split())
+    return line if len(line) <= LABEL_CHARS_MAX else line[: LABEL_CHARS_MAX - 1] + "…"

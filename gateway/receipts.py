@@ -1,0 +1,55 @@
+"""Receipts, made from an append's own events: the same whether it has just happened or is told again."""
+
+from collections.abc import Sequence
+
+from gateway.names import Names
+from gateway.replies import EventRef, Receipt
+
+from ledger.message import Move
+from ledger.verified import Recorded
+
+DRY_RUN = "dry_run: nothing was stored; ids and positions are what they would have been"
+
+
+def receipt(
+    group: Sequence[Recorded], names: Names, *, incarnation: int, replayed: bool = False, dry_run: bool = False
+) -> Receipt:
+    """Return the receipt of one append."""
+    envelopes = [item.entry.envelope for item in group]
+    moves: list[Move] = [move for envelope in envelopes for move in getattr(envelope.facts, "moves", ())]
+    memory = next((envelope.stream for envelope in envelopes if envelope.stream.startswith("mem_")), None)
+    return Receipt(
+        outcome="unchanged" if dry_run else "stored",
+        replayed=replayed,
+        position=envelopes[-1].seq,
+        incarnation=incarnation,
+        events=tuple(EventRef(seq=envelope.seq, type=envelope.type) for envelope in envelopes),
+        trace_id=envelopes[0].op,
+        warnings=(DRY_RUN,) if dry_run else (),
+        memory_id=_shown(memory, group, names),
+        revision_id=_revision(moves),
+        superseded=_superseded(moves) if moves else None,
+    )
+
+
+def _revision(moves: Sequence[Move]) -> str | None:
+    born = [move.revision for move in moves if move.before is None]
+    touched = [move.revision for move in moves]
+    return (born or touched)[-1] if touched else None
+
+
+def _superseded(moves: Sequence[Move]) -> tuple[str, ...]:
+    return tuple(move.revision for move in moves if move.before is not None and move.after.state == "superseded")
+
+
+def _shown(memory: str | None, group: Sequence[Recorded], names: Names) -> str | None:
+    """Return the caller's name of the memory, which may have been given in this very append."""
+    if memory is None:
+        return None
+    for item in group:
+        facts = item.entry.envelope.facts
+        if getattr(facts, "id", None) == memory:
+            return getattr(item.payload, "name", memory)
+    return names.show(memory)
+
+

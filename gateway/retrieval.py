@@ -1,0 +1,151 @@
+"""Search: neighbours from the index, and for each one the ledger's word. A neighbour is not a hit.
+
+`_confirm` is the only place where a Hit is born. It looks at nothing but verified entries, so no edit of an index, a
+read model or a stored vector can bring back what was revoked, corrected or never written.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from gateway.reading import Reader
+from gateway.replies import Hit, Search
+from gateway.schemas import SearchRequest
+from gateway.views import said_fields, text_of
+from ledger.errors import IntegrityError
+from ledger.limits import INDEX_WAIT_S
+from ledger.memories import MemoryRemembered, RevisionCorrected, born_revision
+from ledger.message import ScopeIds, Standing, Values
+from ledger.scope import namespaces, sees
+from ledger.verified import Recorded, VerifiedLedger
+from projections.relay import Item, Relay, partition
+
+_TIERS = {"unverified": ("verified", "unverified"), "verified": ("verified",)}
+_Near = list[tuple[Item, float]]
+
+
+class Retrieval:
+    """Answers questions from one ledger. The caller holds the lock and has caught up."""
+
+    def __init__(self, ledger: VerifiedLedger, relay: Relay, reader: Reader, show: Callable[[str], str]) -> None:
+        self._ledger = ledger
+        self._relay = relay
+        self._reader = reader
+        self._show = show
+
+    def search(self, request: SearchRequest, scope: ScopeIds) -> Search:
+        """Return the k nearest revisions that stand, are visible and match; further neighbours fill dead ones' slots."""
+        embedder = self._relay.embedder
+        if embedder is None:
+            return self.nothing("no_embedder")
+        lag = self._relay.drain(INDEX_WAIT_S).pending
+        warnings = [f"index_pending:{lag}"] if lag else []
+        vector = embedder.embed([request.query])[0]
+        tiers = _TIERS[request.min_trust]
+        partitions = [partition(trust, space) for space in namespaces(scope) for trust in tiers]
+
+        hits: list[Hit] = []
+        seen, wanted = 0, 2 * request.k + 8
+        while len(hits) < request.k:
+            near = self._relay.neighbours(partitions, vector, wanted)
+            hits += self._confirm(near[seen:], request, scope, warnings)
+            if len(near) < wanted:
+                break
+            seen, wanted = len(near), wanted * 2
+        hits = [msgspec.structs.replace(hit, rank=rank) for rank, hit in enumerate(hits[: request.k], start=1)]
+        reason = None if hits else "filtered" if near else "nothing_indexed"
+        return self._answer(tuple(hits), tuple(dict.fromkeys(warnings)), reason)
+
+    def neighbours(self, query: str, scope: ScopeIds, k: int) -> _Near:
+        """Return what the index alone would say: items and scores, confirmed by nobody."""
+        embedder = self._relay.embedder
+        if embedder is None:
+            return []
+        partitions = [partition(trust, space) for space in namespaces(scope) for trust in _TIERS["unverified"]]
+        return self._relay.neighbours(partitions, embedder.embed([query])[0], k)
+
+    def nothing(self, reason: str) -> Search:
+        """Return an empty answer and why it is empty."""
+        return self._answer((), (), reason)
+
+    def _answer(self, hits: tuple[Hit, ...], warnings: tuple[str, ...], reason: str | None) -> Search:
+        return Search(
+            hits=hits,
+            warnings=warnings,
+            empty_reason=reason,
+            trace_id=None,
+            position=self._reader.position,
+            incarnation=self._reader.incarnation,
+        )
+
+    def _confirm(self, near: _Near, request: SearchRequest, scope: ScopeIds, warnings: list[str]) -> Iterator[Hit]:
+        """Yield a hit for each neighbour that its lineage's last event says is the head, as the reader may see it."""
+        standings = self._standings({item.lineage for item, _ in near}, warnings)
+        alive = [(item, score) for item, score in near if _serves(standings.get(item.lineage), item, request)]
+        contents = self._read({standings[item.lineage].content_seq or 0 for item, _ in alive}, warnings)
+        for item, score in alive:
+            standing = standings[item.lineage]
+            content = contents.get(standing.content_seq or 0)
+            if content is None or not _matches(content, item, request, scope):
+                continue
+            yield self._hit(item, score, standing, content)
+
+    def _hit(self, item: Item, score: float, standing: Standing, content: Recorded) -> Hit:
+        values = Values("active", standing.trust or "", standing.floor or "")
+        state = msgspec.structs.replace(born_revision(_facts(content), content.entry.position), values=values)
+        fields: dict[str, Any] = said_fields(state, text_of(content), self._show)  # Any: one value of each field's type
+        return Hit(
+            rank=0,
+            score=score,
+            why=f"similarity {score:.3f}; head of its memory, {values.trust}, at position {self._reader.position}",
+            memory_id=self._show(item.lineage),
+            stream_version=self._ledger.walk.stream(item.lineage).version,
+            recorded_at=content.entry.envelope.at,
+            superseded_at=None,
+            **fields,
+        )
+
+    def _standings(self, lineages: Iterable[str], warnings: list[str]) -> Mapping[str, Standing]:
+        return _each(self._ledger.standings, set(lineages), warnings)
+
+    def _read(self, positions: set[int], warnings: list[str]) -> Mapping[int, Recorded]:
+        return _each(self._ledger.at, positions, warnings)
+
+
+def _each(read: Callable[[set[Any]], Mapping[Any, Any]], keys: set[Any], warnings: list[str]) -> Mapping[Any, Any]:
+    """Read a set at once; if something in it is broken, one by one, dropping and naming what is. Any: read's own."""
+    try:
+        return read(keys)
+    except IntegrityError:
+        found: dict[Any, Any] = {}
+        for key in sorted(keys):
+            try:
+                found |= read({key})
+            except IntegrityError as error:
+                warnings.append(f"INTEGRITY_BROKEN@{error.details['position']}")
+        return found
+
+
+def _serves(standing: Standing | None, item: Item, request: SearchRequest) -> bool:
+    if standing is None or standing.head != item.revision or standing.floor == "revoked":
+        return False
+    return standing.trust in _TIERS[request.min_trust]
+
+
+def _matches(content: Recorded, item: Item, request: SearchRequest, scope: ScopeIds) -> bool:
+    facts = _facts(content)
+    if facts.moves[-1].revision != item.revision or content.entry.envelope.stream != item.lineage:
+        return False
+    if not sees(scope, visibility=facts.visibility, scope=facts.scope):
+        return False
+    if request.kinds and facts.kind not in request.kinds:
+        return False
+    return set(request.tags) <= set(text_of(content).tags)
+
+
+def _facts(content: Recorded) -> MemoryRemembered | RevisionCorrected:
+    facts = content.entry.envelope.facts
+    if not isinstance(facts, MemoryRemembered | RevisionCorrected):
+        raise TypeError("a standing names an event that holds no revision")
+    return facts

@@ -1,0 +1,476 @@
+"""The use cases: one short method each. A door translates into them and out of them, and does nothing else.
+
+Every write is one append (`writing`), every answer is made from verified entries (`reading`, `retrieval`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from gateway import permissions, schemas
+from gateway.graph import state_link, withdraw_link
+from gateway.importing import Progress, import_peps
+from gateway.lineages import Lineages
+from gateway.names import Names, References, no_project
+from gateway.page import Append
+from gateway.reading import Reader
+from gateway.replies import Explanation, History, ImportReport, Lineage, Receipt, Recovery, Revision, Search
+from gateway.retrieval import Retrieval
+from gateway.texts import correction_text, remembered_text
+from gateway.writing import Wish, Writer
+from ledger.clock import Clock
+from ledger.errors import refuse
+from ledger.memories import Correct, Remember, Restore, Retire, Revoke
+from ledger.message import ScopeIds
+from ledger.verified import VerifiedLedger
+from projections.recovery import recover
+from projections.relay import Relay
+
+_ORIGIN_OF_KIND = {"human": "human", "agent": "agent", "service": "agent"}
+
+
+class Gateway:
+    """One ledger, as one actor uses it. A context manager; safe to share between threads."""
+
+    def __init__(
+        self,
+        ledger: VerifiedLedger,
+        relay: Relay,
+        *,
+        actor: str,
+        project: str | None,
+        granted: frozenset[str],
+        clock: Clock,
+        on_close: Callable[[], None],
+    ) -> None:
+        lineages = Lineages(ledger)
+        self._ledger = ledger
+        self._relay = relay
+        self._actor = actor
+        self._project = project
+        self._granted = granted
+        self._names = Names(ledger)
+        self._lineages = lineages
+        self._references = References(ledger, self._names, lineages, project)
+        self._writer = Writer(ledger, self._names, lineages, clock)
+        self._reader = Reader(ledger, self._names, lineages, self._references)
+        self._retrieval = Retrieval(ledger, relay, self._reader, self._names.show)
+        self._on_close = on_close
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Bring the index up to date for at most five seconds, keep it, and let go of the database."""
+        if self._closed:
+            return
+        self._closed = True
+        with self._writer.lock:
+            try:
+                self._relay.close()
+            finally:
+                self._on_close()
+
+    # ---------------------------------------------------------------- writes
+
+    def remember(
+        self,
+        content: str,
+        *,
+        kind: str = "fact",
+        tags: Sequence[str] = (),
+        confidence: str | None = None,
+        origin: str | None = None,
+        valid_from: str | None = None,
+        valid_to: str | None = None,
+        review_by: str | None = None,
+        sources: Sequence[str] = (),
+        run: str | None = None,
+        agent: str | None = None,
+        user: str | None = None,
+        session: str | None = None,
+        task_family: str | None = None,
+        visibility: str | None = None,
+        memory_id: str | None = None,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Store a text as a new memory, or under `memory_id` as the new head of one that has none.
+
+        Errors: VALIDATION_FAILED, FORBIDDEN_ACTOR, STALE_PREDECESSOR (the memory has a head), INVALID_INPUT.
+        """
+        given = {
+            "content": content, "kind": kind, "tags": tuple(tags), "confidence": confidence, "origin": origin,
+            "valid_from": valid_from, "valid_to": valid_to, "review_by": review_by, "sources": tuple(sources),
+            "run": run, "agent": agent, "user": user, "session": session, "task_family": task_family,
+            "visibility": visibility, "memory_id": memory_id, "reason": reason,
+        }  # fmt: skip
+        request = schemas.parse(schemas.RememberRequest, **given)
+        return self._write(
+            "remember", "write", given, lambda append: self._remember(append, request), idempotency_key, dry_run
+        )
+
+    def correct(
+        self,
+        revision: str,
+        content: str,
+        *,
+        reason: str | None = None,
+        if_revision: int | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Replace a memory's head by a text whose meaning is right.
+
+        Errors: MEMORY_NOT_FOUND, MEMORY_ALREADY_SUPERSEDED, MEMORY_DELETED, MEMORY_REVOKED, NO_CHANGE, STALE_REVISION.
+        """
+        given = {"revision": revision, "content": content, "reason": reason}
+        request = schemas.parse(schemas.CorrectRequest, content=content, reason=reason)
+
+        def decide(append: Append) -> None:
+            lineage, old = self._target(append, revision, if_revision)
+            project = append.state(lineage).revisions[old].scope.project
+            append.decide(
+                lineage,
+                Correct(
+                    revision=old,
+                    successor=self._fresh("rev"),
+                    content=self._ledger.keys.content(project, request.content),
+                    origin=self._origin(None),
+                    text=correction_text(request, self._reader.text(append, lineage, old)),
+                ),
+            )
+
+        return self._write("correct", "correct", given, decide, idempotency_key, dry_run)
+
+    def retire(
+        self,
+        revision: str,
+        *,
+        reason: str | None = None,
+        if_revision: int | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Withdraw knowledge that no longer holds. Errors: as `correct`."""
+        schemas.parse(schemas.ReasonRequest, reason=reason)
+
+        def decide(append: Append) -> None:
+            lineage, old = self._target(append, revision, if_revision)
+            append.decide(lineage, Retire(revision=old, reason=reason))
+
+        given = {"revision": revision, "reason": reason}
+        return self._write("retire", "correct", given, decide, idempotency_key, dry_run)
+
+    def revoke(
+        self,
+        revision: str,
+        *,
+        reason: str,
+        if_revision: int | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Withdraw trust in a revision: from this commit on no retrieval serves it. Errors: MEMORY_REVOKED."""
+        schemas.parse(schemas.RequiredReasonRequest, reason=reason)
+
+        def decide(append: Append) -> None:
+            lineage, old = self._target(append, revision, if_revision)
+            append.decide(lineage, Revoke(revision=old, reason=reason))
+
+        given = {"revision": revision, "reason": reason}
+        return self._write("revoke", "revoke", given, decide, idempotency_key, dry_run)
+
+    def restore(
+        self,
+        revision: str,
+        *,
+        reason: str | None = None,
+        if_revision: int | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Undo the latest retirement or revocation; it needs the permission of the act that it undoes.
+
+        A memory stands for its last revision that was withdrawn. Errors: INVALID_TRANSITION,
+        EXPECTED_ACTIVE_MISMATCH (the memory has another head by now).
+        """
+        schemas.parse(schemas.ReasonRequest, reason=reason)
+
+        def decide(append: Append) -> None:
+            lineage, old = self._withdrawn(append, revision)
+            _check_version(append, lineage, if_revision)
+            undo = append.state(lineage).revisions[old].withdrawals
+            if undo:
+                self._require({"retire": "correct", "revoke": "revoke"}[undo[-1].act])
+            append.decide(lineage, Restore(revision=old, reason=reason))
+
+        given = {"revision": revision, "reason": reason}
+        return self._write("restore", "write", given, decide, idempotency_key, dry_run)
+
+    def link(
+        self,
+        newer: str,
+        older: str,
+        *,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """State that one memory supersedes another; neither's states change.
+
+        Errors: INVALID_INPUT (to itself), NO_CHANGE (stated already), INVALID_TRANSITION (it would close a cycle).
+        """
+        schemas.parse(schemas.ReasonRequest, reason=reason)
+
+        def decide(append: Append) -> None:
+            pair = self._references.lineage(newer), self._references.lineage(older)
+            state_link(append, pair, reason)
+
+        given = {"newer": newer, "older": older, "reason": reason}
+        return self._write("link", "correct", given, decide, idempotency_key, dry_run)
+
+    def unlink(
+        self,
+        newer: str,
+        older: str,
+        *,
+        reason: str,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Withdraw a link. Errors: MEMORY_NOT_FOUND (no such link)."""
+        schemas.parse(schemas.RequiredReasonRequest, reason=reason)
+
+        def decide(append: Append) -> None:
+            pair = self._references.lineage(newer), self._references.lineage(older)
+            withdraw_link(append, pair, reason)
+
+        given = {"newer": newer, "older": older, "reason": reason}
+        return self._write("unlink", "correct", given, decide, idempotency_key, dry_run)
+
+    def import_peps(self, path: str | Path, *, on_error: str = "stop", progress: Progress | None = None) -> ImportReport:
+        """Import a history of Python Enhancement Proposals; repeating it stores nothing twice.
+
+        Errors: VALIDATION_FAILED (not a whole gzip file of JSON lines: nothing was stored; or a bad row, which stops
+        the import before it and everything behind it unless `on_error` is `skip`).
+        """
+        self._require("admin")
+        with self._writer.lock:
+            report = import_peps(
+                self._writer, self._ledger, Path(path), project=self._need_project(), actor=self._actor,
+                on_error=on_error, progress=progress,
+            )  # fmt: skip
+            self._relay.drain()
+        return report
+
+    def recover(self, *, check_only: bool = False, progress: Progress | None = None) -> Recovery:
+        """Bring the index to the ledger's head and say what it took; with `check_only` say what it would take."""
+        self._require("recover")
+        with self._writer.lock:
+            self._ledger.catch_up()
+            done = recover(self._relay, check_only=check_only, progress=progress)
+        return Recovery(
+            ok=True,
+            replayed=done.replayed,
+            skipped=done.skipped,
+            parked=0,
+            repaired=0,
+            index={"action": done.action, "why": done.why},
+            claims=(),
+            position=self._reader.position,
+            incarnation=self._reader.incarnation,
+        )
+
+    # ---------------------------------------------------------------- reads
+
+    def search(
+        self,
+        query: str,
+        *,
+        k: int = 5,
+        min_trust: str = "unverified",
+        kinds: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        agent: str | None = None,
+        user: str | None = None,
+        session: str | None = None,
+        task_family: str | None = None,
+        min_position: int | None = None,
+    ) -> Search:
+        """Return the k nearest memories that the ledger confirms at this moment, best first.
+
+        Errors: VALIDATION_FAILED; UNAVAILABLE if `min_position` is not reached within two seconds.
+        """
+        self._require("read")
+        request = schemas.parse(
+            schemas.SearchRequest, query=query, k=k, min_trust=min_trust, kinds=tuple(kinds), tags=tuple(tags),
+            agent=agent, user=user, session=session, task_family=task_family,
+        )  # fmt: skip
+        self._need_project()
+        with self._writer.lock:
+            self._reach(min_position)
+            project = self._references.project
+            if project is None:
+                return self._retrieval.nothing("nothing_indexed")
+            return self._retrieval.search(request, self._reader.scope(project, request))
+
+    def show(self, reference: str, *, min_position: int | None = None) -> Revision:
+        """Return one revision; a memory stands for its head, or its latest revision while it has none."""
+        return self._read(min_position, lambda: self._reader.show(reference))
+
+    def explain(self, reference: str, *, min_position: int | None = None) -> Explanation:
+        """Return one revision with the story of its lineage."""
+        return self._read(min_position, lambda: self._reader.explain(reference))
+
+    def history(self, reference: str, *, min_position: int | None = None) -> History:
+        """Return every revision of a memory, in version order, whichever of its ids is given."""
+        return self._read(min_position, lambda: self._reader.history(reference))
+
+    def lineage(
+        self, reference: str, *, up: bool = True, down: bool = True, depth: int | None = None,
+        min_position: int | None = None,
+    ) -> Lineage:  # fmt: skip
+        """Return the graph around a memory: the memories that supersede it (`up`) and those it supersedes (`down`)."""
+        return self._read(min_position, lambda: self._reader.lineage(reference, up=up, down=down, depth=depth))
+
+    def complete(self, prefix: str) -> tuple[str, ...]:
+        """Return the ids of ours in the project that begin with `prefix`, sorted."""
+        return self._read(None, lambda: self._reader.complete(prefix))
+
+    def events(self, *, after: int = -1) -> Iterator[tuple[int, str]]:
+        """Yield position and type of every event above `after`, in order, verified."""
+        self._require("read")
+        with self._writer.lock:
+            last = self._ledger.catch_up()
+        for first in range(after + 1, last + 1, 1_000):
+            with self._writer.lock:
+                found = self._ledger.at(range(first, min(first + 1_000, last + 1)))
+            yield from ((position, found[position].entry.envelope.type) for position in sorted(found))
+
+    # ---------------------------------------------------------------- shared
+
+    def _write(
+        self,
+        operation: str,
+        permission: str,
+        given: Mapping[str, Any],  # Any: JSON
+        decide: Callable[[Append], None],
+        key: str | None,
+        dry_run: bool,
+    ) -> Receipt:
+        self._require(permission)
+        schemas.parse(schemas.Who, actor=self._actor, project=self._project, idempotency_key=key)
+        request = {"project": self._project, **given}
+        wish = Wish(
+            operation=operation, actor=self._actor, request=request, key=key, decide=decide, dry_run=dry_run
+        )  # fmt: skip
+        return self._writer.write(wish)
+
+    def _read(self, min_position: int | None, answer: Callable[[], Any]) -> Any:  # Any: the reader's own reply
+        self._require("read")
+        with self._writer.lock:
+            self._reach(min_position)
+            return answer()
+
+    def _reach(self, min_position: int | None) -> None:
+        """Catch up, and wait at most two seconds for a position that another process has announced."""
+        self._ledger.catch_up()
+        if min_position is not None and self._ledger.walk.position < min_position:
+            self._reader.wait_for(min_position)
+
+    def _require(self, permission: str) -> None:
+        permissions.require(self._granted, permission, self._actor)
+
+    def _need_project(self) -> str:
+        if self._project is None:
+            raise no_project()
+        return self._project
+
+    def _fresh(self, prefix: str) -> str:
+        return f"{prefix}_{self._writer.mint()}"
+
+    def _origin(self, asked: str | None) -> str:
+        kind = self._actor.partition(":")[0]
+        if asked == "human" and kind != "human":
+            refuse(
+                "FORBIDDEN_ACTOR",
+                f"Only a person's text has the origin 'human', and the actor is of kind {kind}. Leave the origin out.",
+                permission="origin:human",
+            )
+        return asked or _ORIGIN_OF_KIND[kind]
+
+    def _remember(self, append: Append, request: schemas.RememberRequest) -> None:
+        project = append.name("project", self._names.root, self._need_project())
+        scope = name_scope(append, project, request)
+        memory = request.memory_id
+        lineage = self._fresh("mem") if memory is None else append.name("memory", project, memory)
+        self._check_beginning_anew(append, lineage)
+        append.decide(
+            lineage,
+            Remember(
+                revision=self._fresh("rev"),
+                content=self._ledger.keys.content(project, request.content),
+                kind=request.kind,
+                origin=self._origin(request.origin),
+                scope=scope,
+                visibility=request.shown_to,
+                text=remembered_text(request),
+            ),
+        )
+
+    def _check_beginning_anew(self, append: Append, lineage: str) -> None:
+        """Giving a memory a new head after a revocation overrules it, and needs the permission `correct`."""
+        state = append.state(lineage)
+        latest = state.revisions[state.latest] if state.latest else None
+        if latest is not None and state.head is None and latest.values.trust == "revoked":
+            self._require("correct")
+
+    def _target(self, append: Append, reference: str, if_revision: int | None) -> tuple[str, str]:
+        lineage, revision = self._references.revision(reference)
+        _check_version(append, lineage, if_revision)
+        return lineage, revision
+
+    def _withdrawn(self, append: Append, reference: str) -> tuple[str, str]:
+        """Return the revision that `restore` means: the one named, or the memory's last withdrawn one."""
+        lineage, revision = self._references.locate(reference)
+        if revision is not None:
+            return lineage, revision
+        state = append.state(lineage)
+        withdrawn = [item for item in state.revisions.values() if item.withdrawals]
+        if not withdrawn:
+            refuse("INVALID_TRANSITION", "Nothing of this memory was withdrawn, so there is nothing to restore.", allowed=[])
+        return lineage, max(withdrawn, key=lambda item: item.withdrawals[-1].position).revision
+
+
+def name_scope(append: Append, project: str, request: schemas.ScopeRequest) -> ScopeIds:
+    """Return a request's scope as ids, names assigned where they are new."""
+
+    def named(kind: str, name: str | None) -> str | None:
+        return None if name is None else append.name(kind, project, name)
+
+    return ScopeIds(
+        agent=named("agent", request.agent),
+        project=project,
+        session=named("session", request.session),
+        task_family=named("task_family", request.task_family),
+        user=named("user", request.user),
+    )
+
+
+def _check_version(append: Append, lineage: str, if_revision: int | None) -> None:
+    version = append.state(lineage).version
+    if if_revision is not None and if_revision != version:
+        refuse(
+            "STALE_REVISION",
+            f"The memory was expected at version {if_revision} of its stream, and it is at {version}. Read it again.",
+            expected=if_revision,
+            found=version,
+        )
+
+

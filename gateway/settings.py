@@ -1,0 +1,103 @@
+"""Where things are: arguments before environment before defaults. Reads nothing but the environment."""
+
+import getpass
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from ledger.errors import failure, refuse
+from ledger.opening import KeyFiles
+
+EMBEDDED_GRACE_S = 30.0
+TRUE = frozenset({"1", "true", "yes"})
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """Everything that a gateway needs to know before it opens."""
+
+    database_url: str | None
+    pooled: bool
+    home: Path
+    keys: KeyFiles
+    tenant: str
+    project: str | None
+    actor: str
+    embedder: str
+    index: str
+    embedded_grace_s: float
+
+
+def read_settings(
+    environ: Mapping[str, str] = os.environ,
+    *,
+    database_url: str | None = None,
+    home: str | Path | None = None,
+    tenant: str | None = None,
+    project: str | None = None,
+    actor: str | None = None,
+    embedder: str | None = None,
+) -> Settings:
+    """Return the settings in force. A value that cannot be used is VALIDATION_FAILED naming it."""
+    place = Path(home or environ.get("CORRIGENDA_HOME") or _data_folder(environ)).expanduser().absolute()
+    keys = KeyFiles(
+        ledger=Path(environ.get("CORRIGENDA_LEDGER_KEY_FILE") or place / "keys" / "ledger.key"),
+        signing=Path(environ.get("CORRIGENDA_SIGNING_KEY_FILE") or place / "keys" / "signing.pem"),
+    )
+    return Settings(
+        database_url=database_url or _url(environ, "CORRIGENDA_DATABASE_URL") or _url(environ, "DATABASE_URL"),
+        pooled=environ.get("CORRIGENDA_POOLED", "0").lower() in TRUE,
+        home=place,
+        keys=keys,
+        tenant=tenant or environ.get("CORRIGENDA_TENANT") or "local",
+        project=project or environ.get("CORRIGENDA_PROJECT") or None,
+        actor=actor or environ.get("CORRIGENDA_ACTOR") or f"human:{_user()}",
+        embedder=embedder or environ.get("CORRIGENDA_EMBEDDER") or "builtin",
+        index=_one_of(environ, "CORRIGENDA_INDEX", ("faiss", "exact")),
+        embedded_grace_s=_seconds(environ, "CORRIGENDA_EMBEDDED_GRACE_S", EMBEDDED_GRACE_S),
+    )
+
+
+def _url(environ: Mapping[str, str], name: str) -> str | None:
+    """Return a URL from the environment, or from the file that the same name with `_FILE` gives."""
+    file = environ.get(f"{name}_FILE")
+    if environ.get(name) or not file:
+        return environ.get(name) or None
+    try:
+        return Path(file).read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError) as error:
+        raise failure(
+            "VALIDATION_FAILED", f"{name}_FILE should name a file that holds a URL, and it cannot be read: {error}."
+        ) from error
+
+
+def _data_folder(environ: Mapping[str, str]) -> Path:
+    """Return the platform's user data folder (XDG base directories; Apple's Application Support)."""
+    if os.uname().sysname == "Darwin":
+        return Path("~/Library/Application Support/corrigenda")
+    return Path(environ.get("XDG_DATA_HOME") or "~/.local/share") / "corrigenda"
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid-{os.getuid()}"
+
+
+def _one_of(environ: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str:
+    value = environ.get(name) or allowed[0]
+    if value not in allowed:
+        refuse("VALIDATION_FAILED", f"{name} should be one of {', '.join(allowed)}, and it is something else.")
+    return value
+
+
+def _seconds(environ: Mapping[str, str], name: str, default: float) -> float:
+    try:
+        value = float(environ.get(name) or default)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 86_400:
+        refuse("VALIDATION_FAILED", f"{name} should be a number of seconds above 0 and below 86400.")
+    return value

@@ -1,0 +1,39 @@
+"""Requests to payloads: what a revision says, in the shape that is stored."""
+
+import msgspec
+
+from gateway.schemas import CorrectRequest, RememberRequest
+from ledger.memories import Provenance, RevisionText
+
+
+def remembered_text(request: RememberRequest) -> RevisionText:
+    """Return the payload of a text that is remembered."""
+    return RevisionText(
+        applies=None,
+        confidence=request.confidence,
+        content=request.content,
+        evidence=(),
+        institutional=None,
+        provenance=Provenance(run=request.run, session=request.session, sources=request.sources),
+        reason=request.reason,
+        recorded_at=None,
+        review_by=request.review_by,
+        subjects=(),
+        tags=request.tags,
+        valid_from=request.valid_from,
+        valid_to=request.valid_to,
+    )
+
+
+def correction_text(request: CorrectRequest, old: RevisionText) -> RevisionText:
+    """Return a successor's payload: it inherits everything but confidence, evidence and validity."""
+    return msgspec.structs.replace(
+        old,
+        content=request.content,
+        reason=request.reason,
+        confidence=None,
+        evidence=(),
+        recorded_at=None,
+        valid_from=None,
+        valid_to=None,
+    )

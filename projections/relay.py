@@ -1,0 +1,236 @@
+"""Carries the outbox into this process's index replica: embed what still stands, put it, remove what does not.
+
+The replica's cursor is the position up to which the outbox has been carried; a durable generation keeps it with the
+vectors, so whatever was interrupted is simply carried again. What a row asks for is looked up at the present head,
+so carrying a row twice, or late, does no harm.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ledger.codec import SCOPE_SCHEMA
+from ledger.errors import CorrigendaError
+from ledger.limits import INDEX_WAIT_S
+from ledger.memories import MemoryRemembered, RevisionCorrected, RevisionText
+from ledger.message import Standing
+from ledger.scope import namespace
+from ledger.verified import Recorded, VerifiedLedger
+from projections.embedders import Embedder, Vectors
+from projections.index import Neighbour, VectorIndex
+from projections.index.partitions import PartitionedIndex
+from projections.index.snapshot import Manifest, load, publish, writer_lock
+from projections.vectors import StoredVectors
+
+PAGE_ROWS = 64
+OutboxRow = tuple[int, str, str, str]
+GENERATION_FORMAT = 1
+
+
+class Item(Struct, frozen=True):
+    """What an index entry stands for. In the index it is one string."""
+
+    lineage: str
+    revision: str
+
+    def __str__(self) -> str:
+        return f"{self.lineage}/{self.revision}"
+
+    @staticmethod
+    def parse(text: str) -> "Item":
+        """Return the item that an index entry names."""
+        lineage, _, revision = text.partition("/")
+        return Item(lineage, revision)
+
+
+class Drained(Struct, frozen=True):
+    """What a drain did: rows carried, those of them that no longer stood, rows that are left."""
+
+    carried: int
+    skipped: int
+    pending: int
+
+
+def partition(trust: str, space: Sequence[str]) -> str:
+    """Return the key of an index partition: schema version, trust tier and namespace."""
+    return msgspec.json.encode([SCOPE_SCHEMA, trust, *space]).decode()
+
+
+class Relay:
+    """One index replica of one ledger. The caller holds the ledger's lock and has caught up."""
+
+    def __init__(
+        self,
+        ledger: VerifiedLedger,
+        *,
+        home: Path,
+        load_embedder: Callable[[], Embedder | None],
+        make_index: Callable[[int], VectorIndex],
+    ) -> None:
+        self._ledger = ledger
+        self._home = home / "index" / ledger.store.ledger
+        self._load_embedder = load_embedder
+        self._make_index = make_index
+        self._embedder: Embedder | None = None
+        self._index: PartitionedIndex | None = None
+        self._cursor = -1
+        self._kept = -1
+        self.opened_with = "not opened"
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """Return the embedder, loaded when it is first asked for; None if there is none."""
+        if self._embedder is None:
+            self._embedder = self._load_embedder()
+        return self._embedder
+
+    @property
+    def cursor(self) -> int:
+        """Return the position up to which the outbox has been carried."""
+        return self._cursor
+
+    def drain(
+        self, limit_s: float | None = None, progress: Callable[[int, int], None] | None = None
+    ) -> Drained:
+        """Carry the outbox up to the walk's head, or until `limit_s` has passed."""
+        embedder = self.embedder
+        if embedder is None:
+            return Drained(0, 0, 0)
+        index = self._opened(embedder)
+        until, began = self._ledger.walk.position, time.monotonic()
+        total = self.pending() if progress else 0
+        carried = skipped = 0
+        while self._cursor < until:
+            rows, reached = self._page(until)
+            skipped += self._carry(index, embedder, rows)
+            carried += len(rows)
+            self._cursor = reached
+            if progress:
+                progress(carried, total)
+            if limit_s is not None and time.monotonic() - began > limit_s:
+                break
+        return Drained(carried, skipped, self.pending() if self._cursor < until else 0)
+
+    def pending(self) -> int:
+        """Return how many outbox rows lie above the cursor."""
+        return self._ledger.store.count("count_outbox", after=self._cursor)
+
+    def open(self) -> None:
+        """Load the newest durable generation, if there is an embedder."""
+        if self.embedder is not None:
+            self._opened(self.embedder)
+
+    def neighbours(self, partitions: Sequence[str], vector: Vectors, k: int) -> list[tuple[Item, float]]:
+        """Return the k nearest entries of some partitions, best first. What they are worth is for the ledger to say."""
+        if self._index is None:
+            return []
+        found: list[Neighbour] = self._index.search(partitions, vector, k)
+        return [(Item.parse(neighbour.item), neighbour.score) for neighbour in found]
+
+    def __len__(self) -> int:
+        return 0 if self._index is None else len(self._index)
+
+    def keep(self) -> bool:
+        """Publish what the replica holds as a durable generation, unless another process does; report whether."""
+        if self._index is None or self._embedder is None or self._cursor == self._kept:
+            return False
+        digest = self._ledger.walk.hash_at(self._cursor)
+        if digest is None:
+            return False
+        with writer_lock(self._home) as mine:
+            if not mine:
+                return False
+            publish(self._home, self._manifest(self._embedder, digest), self._index)
+        self._kept = self._cursor
+        return True
+
+    def close(self) -> None:
+        """Carry what is waiting for at most five seconds, and keep it. What is left is carried at the next start."""
+        if self._ledger.walk.position < 0 or (self._index is None and self.pending() == 0):
+            return
+        try:
+            self.drain(INDEX_WAIT_S)
+            self.keep()
+        except CorrigendaError:
+            # The writes are stored and acknowledged; their effects stay in the outbox, and status counts them.
+            return
+
+    def _opened(self, embedder: Embedder) -> PartitionedIndex:
+        if self._index is None:
+            index = PartitionedIndex(embedder.dimension, self._make_index)
+            loaded = load(
+                self._home,
+                ledger=self._ledger.store.ledger,
+                incarnation=1,
+                signature=embedder.signature,
+                dimension=embedder.dimension,
+                size=self._ledger.walk.head.size,
+                digest_at=self._ledger.walk.hash_at,
+            )
+            self.opened_with = loaded.why
+            if loaded.generation is not None:
+                index.restore(loaded.generation.partitions)
+                self._cursor = self._kept = loaded.generation.manifest.position
+            self._index = index
+        return self._index
+
+    def _manifest(self, embedder: Embedder, digest: bytes) -> Manifest:
+        return Manifest(
+            format=GENERATION_FORMAT,
+            ledger=self._ledger.store.ledger,
+            incarnation=1,
+            position=self._cursor,
+            digest=digest.hex(),
+            signature=embedder.signature,
+            dimension=embedder.dimension,
+            count=len(self),
+            files={},
+        )
+
+    def _page(self, until: int) -> tuple[list[OutboxRow], int]:
+        """Return the next rows, whole events only, and the position that carrying them reaches."""
+        limit = PAGE_ROWS
+        while True:
+            rows = self._ledger.store.outbox(after=self._cursor, until=until, limit=limit)
+            if len(rows) < limit:
+                return rows, until
+            whole = [row for row in rows if row[0] < rows[-1][0]]
+            if whole:
+                return whole, whole[-1][0]
+            limit *= 2
+
+    def _carry(self, index: PartitionedIndex, embedder: Embedder, rows: list[OutboxRow]) -> int:
+        """Bring the index in line for the revisions of some rows; return how many no longer stand."""
+        standings = self._ledger.standings({lineage for _, _, _, lineage in rows})
+        wanted = {Item(lineage, revision) for _, revision, _, lineage in rows}
+        standing = {item: standings[item.lineage] for item in wanted if _stands(standings.get(item.lineage), item)}
+        for item in wanted - standing.keys():
+            index.remove(str(item))
+        self._put(index, embedder, standing)
+        puts = [Item(lineage, revision) for _, revision, effect, lineage in rows if effect == "put"]
+        return sum(1 for item in puts if item not in standing)
+
+    def _put(self, index: PartitionedIndex, embedder: Embedder, standing: dict[Item, Standing]) -> None:
+        positions = {item: where.content_seq for item, where in standing.items() if where.content_seq is not None}
+        contents = self._ledger.at(positions.values())
+        said = {item: _said(contents[position]) for item, position in positions.items()}
+        texts = {facts.content: text.content for facts, text in said.values()}
+        vectors = StoredVectors(self._ledger, embedder).of(texts)
+        for item, (facts, _) in said.items():
+            space = namespace(facts.visibility, facts.scope)
+            trust = standing[item].trust or "unverified"
+            index.put(partition(trust, space), str(item), vectors[facts.content])
+
+
+def _stands(standing: Standing | None, item: Item) -> bool:
+    return standing is not None and standing.head == item.revision and standing.floor != "revoked"
+
+
+def _said(item: Recorded) -> tuple[MemoryRemembered | RevisionCorrected, RevisionText]:
+    facts, text = item.entry.envelope.facts, item.payload
+    if not isinstance(facts, MemoryRemembered | RevisionCorrected) or not isinstance(text, RevisionText):
+        raise TypeError("a standing names an event that holds no revision")
+    return facts, text

@@ -1,0 +1,53 @@
+"""Texts to vectors by way of the database: a text is embedded once, and its vector sealed and kept.
+
+A stored vector that does not carry the ledger's seal is not used: the text is embedded anew.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ledger.verified import VerifiedLedger
+from projections.embedders import Embedder, Vectors
+
+
+class StoredVectors:
+    """The vectors of one ledger by one embedder."""
+
+    def __init__(self, ledger: VerifiedLedger, embedder: Embedder) -> None:
+        self._ledger = ledger
+        self._embedder = embedder
+
+    def of(self, texts: Mapping[str, str]) -> Mapping[str, Vectors]:
+        """Return a vector for each content digest (hex) of `texts`; what was not stored is embedded and stored."""
+        if not texts:
+            return {}
+        found = self._read(list(texts))
+        missing = [content for content in texts if content not in found]
+        if missing:
+            fresh = self._embedder.embed([texts[content] for content in missing])
+            self._store(missing, fresh)
+            # Another process may have been first; its vectors are the ones that count.
+            found = dict(zip(missing, fresh, strict=True)) | found | self._read(missing)
+        return found
+
+    def _read(self, contents: list[str]) -> dict[str, Vectors]:
+        keys, signature = self._ledger.keys, self._embedder.signature
+        rows = self._ledger.store.vectors([bytes.fromhex(content) for content in contents], signature)
+        return {
+            bytes(content).hex(): np.frombuffer(vector, dtype="<f4")
+            for content, vector, seal in rows
+            if keys.vector(bytes(content).hex(), signature, bytes(vector)) == bytes(seal)
+            and len(vector) == 4 * self._embedder.dimension
+        }
+
+    def _store(self, contents: list[str], vectors: Vectors) -> None:
+        keys, signature = self._ledger.keys, self._embedder.signature
+        raw = [np.ascontiguousarray(vector, dtype="<f4").tobytes() for vector in vectors]
+        self._ledger.store.write(
+            "insert_vectors",
+            contents=[bytes.fromhex(content) for content in contents],
+            signature=signature,
+            vectors=raw,
+            seals=[keys.vector(content, signature, body) for content, body in zip(contents, raw, strict=True)],
+        )
