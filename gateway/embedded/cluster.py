@@ -105,8 +105,7 @@ def _clear_drafts(place: Place) -> None:
     if place.data.exists() and any(place.data.iterdir()):
         raise trouble(
             "HOME_DAMAGED",
-            f"{place.data} should hold a database or nothing, and holds something else. Move it away, then "
-            "try again.",
+            f"{place.data} should hold a database or nothing, and holds something else. Move it away, then try again.",
         )
 
 
@@ -132,8 +131,7 @@ def _initdb(place: Place, binaries: Binaries, draft: Path, start_lock: int) -> N
             raise disk_full(place.state, NEW_CLUSTER_BYTES)
         raise trouble(
             "START_FAILED",
-            f"initdb should make a cluster in {place.state}, and failed: {gist(said)}. Put that right and "
-            "try again.",
+            f"initdb should make a cluster in {place.state}, and failed: {gist(said)}. Put that right and try again.",
         )
 
 

@@ -164,8 +164,7 @@ def _resolve(home: str | os.PathLike[str]) -> Path:
     if any(ord(character) < 32 for character in os.fspath(home)):
         raise trouble(
             "HOME_NOT_WRITABLE",
-            "CORRIGENDA_HOME must be a path of printable characters, and holds a control character. Choose "
-            "another.",
+            "CORRIGENDA_HOME must be a path of printable characters, and holds a control character. Choose another.",
         )
     return Path(os.path.realpath(home))
 
