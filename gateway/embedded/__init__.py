@@ -1,0 +1,14 @@
+"""The embedded PostgreSQL: started when a home needs it, stopped when the last client has left.
+
+    with attach(home) as server:
+        psycopg.connect(server.dsn)
+
+`attach` makes, starts, adopts or recovers, whatever is needed; `locate` only says where; `stop` ends it now.
+Read `client` first, then `watcher`. Must never listen on TCP, keep a password, or run without fsync.
+"""
+
+from gateway.embedded.client import GRACE_S, Say, Server, attach, locate, stop
+from gateway.embedded.places import Place
+from gateway.embedded.remains import abandoned
+
+__all__ = ["GRACE_S", "Place", "Say", "Server", "abandoned", "attach", "locate", "stop"]
