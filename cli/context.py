@@ -1,0 +1,125 @@
+"""What the global options said, and the ways of opening the ledger with it.
+
+Nothing is opened, and nothing heavy is imported, before a command asks for it. No command opens a ledger by
+any other way than through here.
+"""
+
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from gateway.bootstrap import BareGateway
+    from gateway.service import Gateway
+
+_NOT_BUILT = ("CORRIGENDA_SERVER", "CORRIGENDA_TOKEN", "CORRIGENDA_TOKEN_FILE")
+
+
+@dataclass(slots=True)
+class Session:
+    """The global options of one invocation; None where the environment or a default decides."""
+
+    output: str = "text"
+    project: str | None = None
+    tenant: str | None = None
+    actor: str | None = None
+    database_url: str | None = None
+    home: str | None = None
+    color: str = "auto"
+    progress: bool | None = None
+    quiet: bool = False
+    verbose: int = 0
+    no_input: bool = False
+    yes: bool = False
+    traceback: bool = False
+    stdin_taken: bool = False
+
+    @property
+    def machine(self) -> bool:
+        """Report whether stdout is for a program: one document, and no prose anywhere."""
+        return self.output != "text"
+
+    @property
+    def coloured(self) -> bool:
+        """Report whether text on stdout may carry colours: `--color`, then NO_COLOR, FORCE_COLOR, then a terminal."""
+        if self.color != "auto":
+            return self.color == "always"
+        if os.environ.get("NO_COLOR"):
+            return False
+        return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
+
+    def paint(self, style: str, text: str) -> str:
+        """Return `text` in a colour where colours are wanted, else as it is."""
+        return click.style(text, bold=style == "bold", fg=None if style == "bold" else style) if self.coloured else text
+
+    @contextmanager
+    def gateway(self, *, replay: bool = True, reach: str | None = None) -> Generator["Gateway", None, None]:
+        """Open the whole system and wait, if asked, until it has reached a position.
+
+        The chain is walked at opening, so a broken one is INTEGRITY_BROKEN. `replay=False` leaves the start-up
+        recovery to the caller.
+        """
+        self._prepare()
+        from gateway.bootstrap import open_gateway
+
+        with open_gateway(
+            database_url=self.database_url,
+            home=self.home,
+            tenant=self.tenant,
+            project=self.project,
+            actor=self.actor,
+            replay=replay,
+        ) as gateway:
+            if reach is not None:
+                gateway.reach(reach)
+            yield gateway
+
+    @contextmanager
+    def bare(self, *, create: bool = True, reach: str | None = None) -> Generator["BareGateway", None, None]:
+        """Open the ledger without walking it, for what must answer on a broken chain too.
+
+        `create=False` makes nothing: no home, no server, no ledger, no key.
+        """
+        self._prepare()
+        from gateway.bootstrap import open_bare
+
+        with open_bare(
+            database_url=self.database_url,
+            home=self.home,
+            tenant=self.tenant,
+            project=self.project,
+            create=create,
+        ) as bare:
+            if reach is not None:
+                bare.reach(reach)
+            yield bare
+
+    def _prepare(self) -> None:
+        for name in _NOT_BUILT:
+            if os.environ.get(name):
+                raise click.UsageError(f"{name} is set, but this version speaks to a database only. Unset it.")
+        if self.quiet or self.verbose:
+            import logging
+
+            level = logging.ERROR if self.quiet else logging.INFO if self.verbose == 1 else logging.DEBUG
+            logging.basicConfig(level=level, stream=sys.stderr)
+
+
+pass_session = click.make_pass_decorator(Session, ensure=True)
+
+
+def full_id(gateway: "Gateway", text: str) -> str:
+    """Return the id that `text` abbreviates. A caller's own name is never completed; two matches are exit 2."""
+    from ledger.ids import is_ours, is_prefix_of_ours
+
+    if is_ours(text) or not is_prefix_of_ours(text):
+        return text
+    matches = gateway.complete(text)
+    if len(matches) > 1:
+        raise click.UsageError(f"{text} is the beginning of {len(matches)} ids: {', '.join(matches)}. Give more of it.")
+    return matches[0] if matches else text

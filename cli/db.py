@@ -1,0 +1,66 @@
+"""`corrigenda db`: the database under the ledger. `url`, `check` and `current` make nothing."""
+
+import click
+
+from cli.context import Session, pass_session
+from cli.options import Noun, Verb
+from cli.output import as_document, give, inert, pairs
+
+
+@click.group("db", cls=Noun)
+def db() -> None:
+    """Make, migrate and check the database."""
+
+
+@db.command(
+    cls=Verb,
+    epilog="\b\nExample:\n  corrigenda db init --origin ledger.example.org/main --database-url postgresql:///ledger",
+)
+@click.option("--origin", metavar="NAME", help="The ledger's public name; it cannot be changed later.")
+@pass_session
+def init(session: Session, origin: str | None) -> None:
+    """Make schema, keys and ledger where there are none; a second time it changes nothing."""
+    with session.bare(create=True) as bare:
+        made = as_document(bare.init(tenant=session.tenant, origin=origin))
+    give(session, made, lambda: _facts(made))
+
+
+@db.command(cls=Verb, epilog="\b\nExample:\n  corrigenda db migrate --database-url postgresql:///ledger")
+@pass_session
+def migrate(session: Session) -> None:
+    """Bring the schema up to this version's."""
+    with session.bare(create=True) as bare:
+        done = as_document(bare.migrate())
+    give(session, done, lambda: _facts(done))
+
+
+@db.command(cls=Verb, epilog="\b\nExample:\n  corrigenda db check || corrigenda db migrate")
+@pass_session
+def check(session: Session) -> None:
+    """Check that the database is there and that its schema is this version's: exit 0, else 7."""
+    with session.bare(create=False) as bare:
+        found = as_document(bare.schema_check())
+    give(session, found, lambda: _facts(found))
+
+
+@db.command(cls=Verb, epilog="\b\nExample:\n  corrigenda db current")
+@pass_session
+def current(session: Session) -> None:
+    """Print the schema's revision."""
+    with session.bare(create=False) as bare:
+        revision = bare.schema_current()
+    give(session, {"revision": revision}, lambda: revision or "none: corrigenda db init makes the schema")
+
+
+@db.command(cls=Verb, epilog='\b\nExample:\n  psql "$(corrigenda db url)"')
+@pass_session
+def url(session: Session) -> None:
+    """Print the connection string in use, the embedded server's too."""
+    with session.bare(create=False) as bare:
+        found = bare.database_url()
+    give(session, {"url": found}, lambda: found)
+
+
+def _facts(document: dict[str, object]) -> str:
+    rows = [(name, inert(str(value))) for name, value in document.items() if name != "schema_version"]
+    return pairs(rows, indent="")

@@ -1,0 +1,82 @@
+"""A bar with rate and time left, on stderr, beside work that takes long.
+
+On a terminal it redraws one line; elsewhere, and only when `--progress` asks for it, it writes a line now and
+then. It never touches stdout.
+"""
+
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cli.context import Session
+
+_BAR_COLUMNS = 24
+_REDRAW_S = 0.1
+_LINE_S = 5.0
+
+
+@dataclass(slots=True)
+class Meter:
+    """How far some work has got. `show` is cheap enough to be called for every item."""
+
+    verb: str
+    unit: str
+    visible: bool
+    redraws: bool
+    began: float = field(default_factory=time.monotonic)
+    shown: float = float("-inf")
+    drawn: bool = False
+    latest: tuple[int, int | None] = (0, None)
+
+    def show(self, done: int, total: int | None) -> None:
+        """Note that `done` of `total` are done, and draw that if the last drawing is long enough ago."""
+        self.latest = (done, total)
+        now = time.monotonic()
+        if self.visible and now - self.shown >= (_REDRAW_S if self.redraws else _LINE_S):
+            self.shown = now
+            self._draw(line(self.verb, self.unit, done, total, elapsed_s=now - self.began))
+
+    def close(self) -> None:
+        """Draw the last state, so that what stays on the screen is true."""
+        if self.drawn:
+            done, total = self.latest
+            self._draw(line(self.verb, self.unit, done, total, elapsed_s=time.monotonic() - self.began))
+            sys.stderr.write("\n" if self.redraws else "")
+
+    def _draw(self, text: str) -> None:
+        self.drawn = True
+        sys.stderr.write(f"\r\x1b[K{text}" if self.redraws else text + "\n")
+        sys.stderr.flush()
+
+
+@contextmanager
+def metered(session: "Session", verb: str, unit: str) -> Generator[Meter, None, None]:
+    """Give a meter that is seen on a terminal or where `--progress` asks for it, and close its line at the end."""
+    terminal = sys.stderr.isatty()
+    visible = terminal and not session.quiet if session.progress is None else session.progress
+    meter = Meter(verb=verb, unit=unit, visible=visible, redraws=terminal)
+    try:
+        yield meter
+    finally:
+        meter.close()
+
+
+def line(verb: str, unit: str, done: int, total: int | None, *, elapsed_s: float) -> str:
+    """Return one line about work in progress: a bar and the time left where the total is known, else a count."""
+    rate = done / elapsed_s if elapsed_s > 0 else 0.0
+    if not total:
+        return f"{verb} {done:,} {unit}  {rate:,.0f}/s"
+    filled = min(_BAR_COLUMNS, _BAR_COLUMNS * done // total)
+    left = f"{_span((total - done) / rate)} left" if rate and done < total else _span(elapsed_s)
+    bar = "█" * filled + "░" * (_BAR_COLUMNS - filled)
+    return f"{verb} {bar} {done:,}/{total:,} {unit}  {rate:,.0f}/s  {left}"
+
+
+def _span(seconds: float) -> str:
+    whole = round(seconds)
+    hours, rest = divmod(whole, 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"

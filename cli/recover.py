@@ -1,0 +1,23 @@
+"""`corrigenda recover`: the start-up recovery by hand. Exit 9 while something needs a person."""
+
+import click
+
+from cli import views
+from cli.context import Session, pass_session
+from cli.exits import PARTIAL
+from cli.options import Verb
+from cli.output import give
+
+
+@click.command(cls=Verb, epilog="\b\nExamples:\n  corrigenda recover --check-only\n  corrigenda recover -o json")
+@click.option("--check-only", is_flag=True, help="Only say what stands between the index and the ledger.")
+@click.option("--dry-run", is_flag=True, help="Say what would be replayed; change nothing.")
+@pass_session
+@click.pass_context
+def recover(context: click.Context, session: Session, check_only: bool, dry_run: bool) -> None:
+    """Replay what a killed process left undone, and say what needs a person."""
+    with session.gateway(replay=False) as gateway:
+        done = gateway.recover(check_only=check_only, dry_run=dry_run)
+    give(session, done, lambda: views.recovery(done, changes=not (check_only or dry_run)))
+    if not done.ok:
+        context.exit(PARTIAL)

@@ -1,0 +1,27 @@
+"""`corrigenda verify`: the check of the ledger. Its exit is the report's: a failed check is never exit 0."""
+
+import click
+
+from cli import views
+from cli.context import Session, pass_session
+from cli.options import Range, Verb, read_range, reads
+from cli.output import as_document, give
+from cli.progress import metered
+
+
+@click.command(cls=Verb, epilog="\b\nExamples:\n  corrigenda verify\n  corrigenda verify 0..812 -o json")
+@click.argument("positions", metavar="[A..B]", required=False, callback=read_range)
+@reads
+@pass_session
+@click.pass_context
+def verify(context: click.Context, session: Session, positions: Range, min_position: str | None) -> None:
+    """Check form, chain, streams, seals and payloads, of everything or of a range.
+
+    Exit 0 if all is well, 10 to 15 if not: the lowest that applies. It makes nothing and changes nothing.
+    """
+    first, last = positions
+    with session.bare(create=False, reach=min_position) as bare, metered(session, "verified", "events") as meter:
+        report = bare.verify(first=first, last=last, progress=meter.show)
+    found = as_document(report)
+    give(session, report, lambda: views.verification(found, paint=session.paint))
+    context.exit(found["exit_code"])
