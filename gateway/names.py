@@ -6,14 +6,13 @@ points at, which is checked to be that id's. Reading never assigns.
 
 from collections.abc import Iterable, Mapping
 
+from gateway.lineages import Lineages
 from ledger.errors import failure, refuse
 from ledger.governance import AssignedName, NameAssigned
 from ledger.ids import is_ours, kind_of
 from ledger.memories import LineageState
 from ledger.verified import VerifiedLedger
 from projections.lineage import QUERIES
-
-from gateway.lineages import Lineages
 
 
 class Names:
@@ -45,6 +44,10 @@ class Names:
                 return None
             self._ids[stream] = facts.id
         return self._ids[stream]
+
+    def learn(self, ids: Mapping[str, str]) -> None:
+        """Remember ids by their names' streams, as events that were just committed assign them."""
+        self._ids.update(ids)
 
     def shown(self, ids: Iterable[str]) -> Mapping[str, str]:
         """Return what to show for each id: the caller's name where one was given, else the id."""
@@ -113,8 +116,8 @@ class References:
         if revision is None:
             refuse(
                 "INVALID_TRANSITION",
-                "The memory has no head at present, so it does not stand for a revision. Name the revision that is meant "
-                "(its history lists them), or remember a new text under the memory's id.",
+                "The memory has no head at present, so it does not stand for a revision. Name the revision that is "
+                "meant (its history lists them), or remember a new text under the memory's id.",
                 allowed=["remember", "restore"],
             )
         return lineage, revision
@@ -154,8 +157,6 @@ def no_project() -> Exception:
     """Return VALIDATION_FAILED for an act that belongs to a project, where none was named."""
     return failure(
         "VALIDATION_FAILED",
-        "A project has to be named, and none was. Give one (--project, CORRIGENDA_PROJECT, or corrigenda.open(project=…)).",
+        "A project has to be named, and none was. Give one (--project, CORRIGENDA_PROJECT, or open(project=…)).",
         fields=[{"field": "project", "problem": "is missing"}],
     )
-
-

@@ -43,6 +43,12 @@ class Page:
         """Return the id that a name has, or that an append of this page gives it."""
         return self._named.get(self.names.stream(kind, parent, name)) or self.names.find(kind, parent, name)
 
+    def keep(self) -> None:
+        """Remember, for later decisions, what the page folded. Only after its transaction has ended well."""
+        self.names.learn(self._named)
+        for lineage, state in self._states.items():
+            self._lineages.keep(lineage, state)
+
     def close(self, append: "Append") -> Draft:
         """Take an append into the page, with absolute positions."""
         events = tuple((stream, event.settled(self._size)) for stream, event in append.events)
@@ -72,27 +78,27 @@ class Append:
         self.request = request
         self.fingerprint = fingerprint
         self.events: list[tuple[str, Event]] = []
-        self._page = page
+        self.page = page
         self._states: dict[str, LineageState] = {}
         self.actor = self.name("actor", page.names.root, actor)
 
     def name(self, kind: str, parent: str, name: str) -> str:
         """Return the id of a name, assigned in this append if it has none. Only before anything else is decided."""
-        found = self._page.find_name(kind, parent, name)
-        stream = self._page.names.stream(kind, parent, name)
+        found = self.page.find_name(kind, parent, name)
+        stream = self.page.names.stream(kind, parent, name)
         for named, event in self.events:
             if named == stream and isinstance(event.facts, NameAssigned):
                 return event.facts.id
         if found is not None:
             return found
-        fresh = f"{NAME_PREFIXES[kind]}_{self._page.mint()}"
+        fresh = f"{NAME_PREFIXES[kind]}_{self.page.mint()}"
         facts = NameAssigned(id=fresh, kind=kind, parent=parent)
         self.events.append((stream, Event(facts=facts, payload=AssignedName(name=name), position=self._next)))
         return fresh
 
     def state(self, lineage: str) -> LineageState:
         """Return a lineage as this append's decisions so far leave it."""
-        return self._states.get(lineage) or self._page.state(lineage)
+        return self._states.get(lineage) or self.page.state(lineage)
 
     def decide(self, lineage: str, command: Command) -> None:
         """Decide a command on a lineage, and take its events into the append; a refusal is raised."""

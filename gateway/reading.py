@@ -4,18 +4,21 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from gateway.graph import newer_than, older_than, reach
 from gateway.lineages import Lineages
 from gateway.names import Names, References
 from gateway.page import Append
-from gateway.replies import Explanation, History, Lineage, LineageEdge, LineageNode, Revision
+from gateway.positions import no_event
+from gateway.replies import EventDetail, Explanation, History, Lineage, LineageEdge, LineageNode, Revision
 from gateway.schemas import ScopeRequest
-from gateway.views import LineageView, audit, revision_fields, revision_reply, text_of, view
+from gateway.views import LineageView, audit, log_item, revision_fields, revision_reply, text_of, view
 from ledger.errors import refuse
 from ledger.ids import is_prefix_of_ours
 from ledger.memories import LineageState, RevisionText
 from ledger.message import ScopeIds
-from ledger.verified import VerifiedLedger
+from ledger.verified import Recorded, VerifiedLedger
 from projections.lineage import QUERIES
 
 POSITION_WAIT_S = 2.0
@@ -117,6 +120,25 @@ class Reader:
             incarnation=self.incarnation,
         )
 
+    def event(self, seq: int) -> EventDetail:
+        """Return one event with its facts and its payload."""
+        item = self._recorded(seq)
+        base = log_item(item.entry, self._names.show(item.entry.envelope.actor))
+        return EventDetail(
+            **base,
+            facts=msgspec.to_builtins(item.entry.envelope.facts),
+            payload=None if item.payload is None else msgspec.to_builtins(item.payload),
+        )
+
+    def raw(self, seq: int) -> bytes:
+        """Return the bytes of one event's envelope."""
+        return self._recorded(seq).entry.raw
+
+    def _recorded(self, seq: int) -> Recorded:
+        if not 0 <= seq <= self.position:
+            raise no_event(seq, self.position)
+        return self._ledger.at([seq])[seq]
+
     def complete(self, prefix: str) -> tuple[str, ...]:
         """Return our ids of this project's memories and revisions that begin with a prefix, sorted."""
         if not is_prefix_of_ours(prefix):
@@ -140,8 +162,8 @@ class Reader:
             if time.monotonic() > until:
                 refuse(
                     "UNAVAILABLE",
-                    f"The answer was asked for at position {position}, and the ledger is at {self.position}. Check that "
-                    "the position comes from this ledger, and try again.",
+                    f"The answer was asked for at position {position}, and the ledger is at {self.position}. Check "
+                    "that the position comes from this ledger, and try again.",
                     position=self.position,
                 )
             time.sleep(0.02)
@@ -163,7 +185,9 @@ class Reader:
         scopes = [item.scope for item in lineage.state.revisions.values()]
         ids = {lineage.lineage} | {item.entry.envelope.actor for item in lineage.recorded.values()}
         for scope in scopes:
-            ids |= {value for value in (scope.agent, scope.project, scope.session, scope.task_family, scope.user) if value}
+            ids |= {
+                value for value in (scope.agent, scope.project, scope.session, scope.task_family, scope.user) if value
+            }
         names: Mapping[str, str] = self._names.shown(sorted(ids))
         return names.__getitem__
 

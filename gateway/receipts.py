@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from gateway.names import Names
 from gateway.replies import EventRef, Receipt
-
 from ledger.message import Move
 from ledger.verified import Recorded
 
@@ -51,5 +50,3 @@ def _shown(memory: str | None, group: Sequence[Recorded], names: Names) -> str |
         if getattr(facts, "id", None) == memory:
             return getattr(item.payload, "name", memory)
     return names.show(memory)
-
-

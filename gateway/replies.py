@@ -162,6 +162,13 @@ class LogItem(Reply, frozen=True, kw_only=True):
     trace_id: str
 
 
+class EventDetail(LogItem, frozen=True, kw_only=True):
+    """One event with both its halves."""
+
+    facts: dict[str, Any]  # Any: the event type's own, as FORMAT.md gives them
+    payload: dict[str, Any] | None  # Any: as above
+
+
 class Recovery(Reply, frozen=True, kw_only=True):
     """What start-up recovery did. `ok` is False while something needs a person."""
 

@@ -35,7 +35,7 @@ class Retrieval:
         self._show = show
 
     def search(self, request: SearchRequest, scope: ScopeIds) -> Search:
-        """Return the k nearest revisions that stand, are visible and match; further neighbours fill dead ones' slots."""
+        """Return the k nearest revisions that stand, are visible and match; dead neighbours cost no slots."""
         embedder = self._relay.embedder
         if embedder is None:
             return self.nothing("no_embedder")

@@ -9,12 +9,23 @@ from typing import Any, Self
 
 from gateway import permissions, schemas
 from gateway.graph import state_link, withdraw_link
-from gateway.importing import Progress, import_peps
+from gateway.importing import PepImport, Progress
 from gateway.lineages import Lineages
 from gateway.names import Names, References, no_project
 from gateway.page import Append
+from gateway.positions import parse_position
 from gateway.reading import Reader
-from gateway.replies import Explanation, History, ImportReport, Lineage, Receipt, Recovery, Revision, Search
+from gateway.replies import (
+    EventDetail,
+    Explanation,
+    History,
+    ImportReport,
+    Lineage,
+    Receipt,
+    Recovery,
+    Revision,
+    Search,
+)
 from gateway.retrieval import Retrieval
 from gateway.texts import correction_text, remembered_text
 from gateway.writing import Wish, Writer
@@ -254,7 +265,9 @@ class Gateway:
         given = {"newer": newer, "older": older, "reason": reason}
         return self._write("unlink", "correct", given, decide, idempotency_key, dry_run)
 
-    def import_peps(self, path: str | Path, *, on_error: str = "stop", progress: Progress | None = None) -> ImportReport:
+    def import_peps(
+        self, path: str | Path, *, on_error: str = "stop", progress: Progress | None = None
+    ) -> ImportReport:
         """Import a history of Python Enhancement Proposals; repeating it stores nothing twice.
 
         Errors: VALIDATION_FAILED (not a whole gzip file of JSON lines: nothing was stored; or a bad row, which stops
@@ -262,19 +275,21 @@ class Gateway:
         """
         self._require("admin")
         with self._writer.lock:
-            report = import_peps(
-                self._writer, self._ledger, Path(path), project=self._need_project(), actor=self._actor,
-                on_error=on_error, progress=progress,
+            run = PepImport(
+                self._writer, self._ledger, Path(path),
+                project=self._need_project(), actor=self._actor, on_error=on_error,
             )  # fmt: skip
-            self._relay.drain()
+            report = run.run(progress)
+            self._relay.drain(progress=progress)
+            self._relay.keep()
         return report
 
-    def recover(self, *, check_only: bool = False, progress: Progress | None = None) -> Recovery:
-        """Bring the index to the ledger's head and say what it took; with `check_only` say what it would take."""
+    def recover(self, *, check_only: bool = False, dry_run: bool = False, progress: Progress | None = None) -> Recovery:
+        """Bring the index to the ledger's head and say what it took; or, with `check_only`, what it would take."""
         self._require("recover")
         with self._writer.lock:
             self._ledger.catch_up()
-            done = recover(self._relay, check_only=check_only, progress=progress)
+            done = recover(self._relay, check_only=check_only or dry_run, progress=progress)
         return Recovery(
             ok=True,
             replayed=done.replayed,
@@ -301,7 +316,7 @@ class Gateway:
         user: str | None = None,
         session: str | None = None,
         task_family: str | None = None,
-        min_position: int | None = None,
+        min_position: str | None = None,
     ) -> Search:
         """Return the k nearest memories that the ledger confirms at this moment, best first.
 
@@ -320,24 +335,45 @@ class Gateway:
                 return self._retrieval.nothing("nothing_indexed")
             return self._retrieval.search(request, self._reader.scope(project, request))
 
-    def show(self, reference: str, *, min_position: int | None = None) -> Revision:
+    def show(self, reference: str, *, min_position: str | None = None) -> Revision:
         """Return one revision; a memory stands for its head, or its latest revision while it has none."""
         return self._read(min_position, lambda: self._reader.show(reference))
 
-    def explain(self, reference: str, *, min_position: int | None = None) -> Explanation:
+    def explain(self, reference: str, *, min_position: str | None = None) -> Explanation:
         """Return one revision with the story of its lineage."""
         return self._read(min_position, lambda: self._reader.explain(reference))
 
-    def history(self, reference: str, *, min_position: int | None = None) -> History:
+    def history(self, reference: str, *, min_position: str | None = None) -> History:
         """Return every revision of a memory, in version order, whichever of its ids is given."""
         return self._read(min_position, lambda: self._reader.history(reference))
 
     def lineage(
-        self, reference: str, *, up: bool = True, down: bool = True, depth: int | None = None,
-        min_position: int | None = None,
-    ) -> Lineage:  # fmt: skip
-        """Return the graph around a memory: the memories that supersede it (`up`) and those it supersedes (`down`)."""
-        return self._read(min_position, lambda: self._reader.lineage(reference, up=up, down=down, depth=depth))
+        self,
+        reference: str,
+        *,
+        up: bool | None = None,
+        down: bool | None = None,
+        depth: int | None = None,
+        min_position: str | None = None,
+    ) -> Lineage:
+        """Return the graph around a memory: what supersedes it (`up`), what it supersedes (`down`); both by default."""
+        both = not up and not down
+        return self._read(
+            min_position, lambda: self._reader.lineage(reference, up=up or both, down=down or both, depth=depth)
+        )
+
+    def reach(self, position: str) -> None:
+        """Wait until the ledger has reached a position, `SEQ` or `INC.SEQ`. Errors: VALIDATION_FAILED, UNAVAILABLE."""
+        with self._writer.lock:
+            self._reach(position)
+
+    def show_event(self, seq: int) -> EventDetail:
+        """Return one event, verified, with its facts and payload. Errors: EVENT_NOT_FOUND."""
+        return self._read(None, lambda: self._reader.event(seq))
+
+    def raw(self, seq: int) -> bytes:
+        """Return the hashed bytes of one event, verified. Errors: EVENT_NOT_FOUND."""
+        return self._read(None, lambda: self._reader.raw(seq))
 
     def complete(self, prefix: str) -> tuple[str, ...]:
         """Return the ids of ours in the project that begin with `prefix`, sorted."""
@@ -372,17 +408,17 @@ class Gateway:
         )  # fmt: skip
         return self._writer.write(wish)
 
-    def _read(self, min_position: int | None, answer: Callable[[], Any]) -> Any:  # Any: the reader's own reply
+    def _read(self, min_position: str | None, answer: Callable[[], Any]) -> Any:  # Any: the reader's own reply
         self._require("read")
         with self._writer.lock:
             self._reach(min_position)
             return answer()
 
-    def _reach(self, min_position: int | None) -> None:
+    def _reach(self, min_position: str | None) -> None:
         """Catch up, and wait at most two seconds for a position that another process has announced."""
         self._ledger.catch_up()
-        if min_position is not None and self._ledger.walk.position < min_position:
-            self._reader.wait_for(min_position)
+        if min_position is not None:
+            self._reader.wait_for(parse_position(min_position, incarnation=self._reader.incarnation))
 
     def _require(self, permission: str) -> None:
         permissions.require(self._granted, permission, self._actor)
@@ -444,7 +480,11 @@ class Gateway:
         state = append.state(lineage)
         withdrawn = [item for item in state.revisions.values() if item.withdrawals]
         if not withdrawn:
-            refuse("INVALID_TRANSITION", "Nothing of this memory was withdrawn, so there is nothing to restore.", allowed=[])
+            refuse(
+                "INVALID_TRANSITION",
+                "Nothing of this memory was withdrawn, so there is nothing to restore.",
+                allowed=[],
+            )
         return lineage, max(withdrawn, key=lambda item: item.withdrawals[-1].position).revision
 
 
@@ -472,5 +512,3 @@ def _check_version(append: Append, lineage: str, if_revision: int | None) -> Non
             expected=if_revision,
             found=version,
         )
-
-

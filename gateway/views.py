@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from gateway.replies import AuditEntry, Revision
-from ledger.chain import broken
+from ledger.chain import Entry, broken
 from ledger.digest import public
 from ledger.memories import LINEAGE, LineageState, RevisionState, RevisionText
 from ledger.message import Move, ScopeIds
@@ -104,6 +104,21 @@ def revision_reply(lineage: LineageView, item: RevisionState, show: Callable[[st
 def audit(lineage: LineageView, show: Callable[[str], str]) -> tuple[AuditEntry, ...]:
     """Return a lineage's events, oldest first, as an auditor reads them."""
     return tuple(_audit_entry(item, show) for _, item in sorted(lineage.recorded.items()))
+
+
+def log_item(entry: Entry, actor: str) -> dict[str, Any]:  # Any: one value of each field's type
+    """Return the fields of `replies.LogItem` for one entry."""
+    envelope = entry.envelope
+    return {
+        "seq": envelope.seq,
+        "type": envelope.type,
+        "at": envelope.at,
+        "actor": actor,
+        "stream": envelope.stream,
+        "stream_seq": envelope.stream_seq,
+        "hash": entry.hash.hex(),
+        "trace_id": envelope.op,
+    }
 
 
 def shown_scope(scope: ScopeIds, show: Callable[[str], str]) -> dict[str, str]:

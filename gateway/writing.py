@@ -74,6 +74,7 @@ class Writer:
             except _Rollback:
                 return receipt(group, self._names, incarnation=row.incarnation, dry_run=True)
             self._committer.take([group])
+            page.keep()
         return receipt(group, self._names, incarnation=row.incarnation)
 
     def commit(self, row: HeadRow, drafts: Sequence[Draft]) -> list[list[Recorded]]:
@@ -105,8 +106,8 @@ class Writer:
         if opening.request_fp != fingerprint:
             refuse(
                 "IDEMPOTENCY_KEY_REUSED",
-                "This idempotency key was used before, for another request. Nothing was stored. Use a key of its own for "
-                "each request, and the same one only to repeat the very same request.",
+                "This idempotency key was used before, for another request. Nothing was stored. Use a key of its own "
+                "for each request, and the same one only to repeat the very same request.",
                 position=first,
             )
         positions = range(first, first + opening.op_count)

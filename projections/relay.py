@@ -21,13 +21,14 @@ from ledger.scope import namespace
 from ledger.verified import Recorded, VerifiedLedger
 from projections.embedders import Embedder, Vectors
 from projections.index import Neighbour, VectorIndex
+from projections.index.disk import writer_lock
 from projections.index.partitions import PartitionedIndex
-from projections.index.snapshot import Manifest, load, publish, writer_lock
+from projections.index.snapshot import Manifest, load, publish
 from projections.vectors import StoredVectors
 
 PAGE_ROWS = 64
+INCARNATION = "1"
 OutboxRow = tuple[int, str, str, str]
-GENERATION_FORMAT = 1
 
 
 class Item(Struct, frozen=True):
@@ -92,9 +93,7 @@ class Relay:
         """Return the position up to which the outbox has been carried."""
         return self._cursor
 
-    def drain(
-        self, limit_s: float | None = None, progress: Callable[[int, int], None] | None = None
-    ) -> Drained:
+    def drain(self, limit_s: float | None = None, progress: Callable[[int, int], None] | None = None) -> Drained:
         """Carry the outbox up to the walk's head, or until `limit_s` has passed."""
         embedder = self.embedder
         if embedder is None:
@@ -143,7 +142,7 @@ class Relay:
         with writer_lock(self._home) as mine:
             if not mine:
                 return False
-            publish(self._home, self._manifest(self._embedder, digest), self._index)
+            publish(self._home, self._manifest(self._embedder, digest), self._index.dump())
         self._kept = self._cursor
         return True
 
@@ -164,7 +163,7 @@ class Relay:
             loaded = load(
                 self._home,
                 ledger=self._ledger.store.ledger,
-                incarnation=1,
+                incarnation=INCARNATION,
                 signature=embedder.signature,
                 dimension=embedder.dimension,
                 size=self._ledger.walk.head.size,
@@ -172,22 +171,19 @@ class Relay:
             )
             self.opened_with = loaded.why
             if loaded.generation is not None:
-                index.restore(loaded.generation.partitions)
+                index.restore(loaded.generation.contents)
                 self._cursor = self._kept = loaded.generation.manifest.position
             self._index = index
         return self._index
 
     def _manifest(self, embedder: Embedder, digest: bytes) -> Manifest:
         return Manifest(
-            format=GENERATION_FORMAT,
             ledger=self._ledger.store.ledger,
-            incarnation=1,
+            incarnation=INCARNATION,
             position=self._cursor,
             digest=digest.hex(),
             signature=embedder.signature,
             dimension=embedder.dimension,
-            count=len(self),
-            files={},
         )
 
     def _page(self, until: int) -> tuple[list[OutboxRow], int]:

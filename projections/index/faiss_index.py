@@ -101,9 +101,7 @@ class FaissIndex:
     def __contains__(self, item: object) -> bool:
         return item in self._row_of
 
-    def _nearest(
-        self, query: Vector, fetch: int, k: int, allowed: Allowed | None
-    ) -> tuple[list[Neighbour], float]:
+    def _nearest(self, query: Vector, fetch: int, k: int, allowed: Allowed | None) -> tuple[list[Neighbour], float]:
         """Return the best `k` of FAISS's first `fetch` rows, and the most that another row can score."""
         # libgomp counts threads for each calling thread apart, so that one call at import would not do.
         faiss.omp_set_num_threads(1)

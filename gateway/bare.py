@@ -1,0 +1,301 @@
+"""What must answer when the ledger itself may be broken: it reads the tables as they lie and walks no chain.
+
+Nothing here decides or serves a memory. With `create=False` it makes nothing: no home, no server, no ledger, no key.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from gateway import checks
+from gateway.embedded import Server, attach
+from gateway.positions import no_event, parse_position
+from gateway.replies import LogItem, Status, Verification
+from gateway.settings import Settings
+from gateway.views import log_item
+from ledger import codec, keys
+from ledger.chain import Entry
+from ledger.clock import system_clock
+from ledger.codec import NotCanonical, read_entry
+from ledger.digest import LedgerKeys
+from ledger.errors import CorrigendaError, IntegrityError, failure, refuse
+from ledger.governance import AssignedName, LedgerOpened, NameAssigned
+from ledger.opening import find_ledger, open_ledger
+from ledger.store import Database, Store
+from ledger.verified import VerifiedLedger
+from ledger.verify import verify
+from migrations import LATEST, upgrade
+from projections.lineage import QUERIES
+
+LOG_PAGE = 500
+WALKED_EVENTS_MAX = 50_000
+Document = dict[str, Any]  # Any: JSON
+Filter = Callable[[Entry], bool]
+
+
+class BareGateway:
+    """One tenant's tables, unchecked. A context manager."""
+
+    def __init__(self, settings: Settings, *, create: bool) -> None:
+        self._settings = settings
+        self._create = create
+        self._server: Server | None = None
+        self._database: Database | None = None
+        self._store: Store | None = None
+        self._actors: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._database is not None:
+            self._database.close()
+        if self._server is not None:
+            self._server.close()
+
+    # ---------------------------------------------------------------- the database
+
+    def database_url(self) -> str:
+        """Return the connection string in use. Errors: UNAVAILABLE if the embedded server was never made."""
+        return self._connected().url
+
+    def schema_current(self) -> str | None:
+        """Return the version of the schema, or None if there is none."""
+        return self._connected().schema_version()
+
+    def schema_check(self) -> Document:
+        """Return the schema's version if it is this program's, else SCHEMA_MISMATCH."""
+        self._connected().check_schema()
+        return {"revision": LATEST, "expected": LATEST, "ok": True}
+
+    def migrate(self) -> Document:
+        """Bring the schema to this program's version."""
+        before = self.schema_current()
+        if before is not None and before > LATEST:
+            self._connected().check_schema()
+        upgrade(self._connected().url)
+        return {"before": before, "revision": self.schema_current()}
+
+    def init(self, *, tenant: str | None = None, origin: str | None = None) -> Document:
+        """Make schema, keys and ledger where there are none; what is there stays."""
+        migrated = self.migrate()
+        ledger = open_ledger(
+            self._connected(),
+            tenant=tenant or self._settings.tenant,
+            files=self._settings.keys,
+            clock=system_clock,
+            origin=origin,
+        )
+        return {
+            "ledger": ledger.store.ledger,
+            "origin": ledger.origin,
+            "tenant": tenant or self._settings.tenant,
+            "revision": migrated["revision"],
+            "ledger_key": str(self._settings.keys.ledger),
+            "signing_key": str(self._settings.keys.signing),
+        }
+
+    # ---------------------------------------------------------------- the ledger as it lies
+
+    def verify(
+        self, *, first: int | None = None, last: int | None = None, progress: Callable[[int, int], None] | None = None
+    ) -> Verification:
+        """Return what one pass over everything that is stored found."""
+        report = verify(self._opened(), self._keys(), first=first or 0, last=last, progress=progress)
+        return Verification.from_report(report)
+
+    def raw(self, seq: int) -> bytes:
+        """Return the stored bytes of one event, whatever they are. Errors: EVENT_NOT_FOUND."""
+        found = self._opened().at([seq])
+        if not found:
+            raise no_event(seq, self._opened().head().seq)
+        return found[0].envelope
+
+    def reach(self, position: str) -> None:
+        """Refuse with UNAVAILABLE unless the ledger has reached a position."""
+        row = self._opened().head()
+        if parse_position(position, incarnation=row.incarnation) > row.seq:
+            refuse(
+                "UNAVAILABLE", f"The ledger is at position {row.seq}, and {position} was asked for. Try again later."
+            )
+
+    def log(
+        self,
+        *,
+        after: int | None = None,
+        before: int | None = None,
+        type: str | None = None,
+        actor: str | None = None,
+        stream: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int | None = None,
+        reverse: bool = False,
+    ) -> Iterator[LogItem]:
+        """Yield events newest first, or oldest first with `reverse`; bytes in no known form are shown as such."""
+        wanted = self._filter(type=type, actor=actor, stream=stream, since=since, until=until)
+        count = 0
+        for seq, envelope, hash_ in self._rows(after=after, before=before, reverse=reverse):
+            if limit is not None and count >= limit:
+                return
+            item = self._item(seq, envelope, hash_, wanted)
+            if item is not None:
+                count += 1
+                yield item
+
+    def status(self) -> Status:
+        """Return one screen about the ledger and what is derived from it."""
+        store = self._opened()
+        row = store.head()
+        chain, problem = self._chain(row.seq)
+        cursor, embedder, items = _generation(self._settings.home / "index" / store.ledger)
+        pending = store.count("count_outbox", after=cursor)
+        states = {state: count for state, count in store.query(QUERIES["count_states"], {"gen": row.gen})}
+        return Status(
+            ledger={
+                "id": store.ledger,
+                "tenant": self._settings.tenant,
+                "size": row.seq + 1,
+                "head": row.hash.hex(),
+                "incarnation": row.incarnation,
+                "chain": chain,
+                "problem": problem,
+            },
+            anchor={"state": "none", "why": "this version keeps no anchor outside the database"},
+            projections={"generation": row.gen, "version": row.projector},
+            index={"cursor": cursor, "embedder": embedder, "items": items},
+            outbox={"pending": pending, "parked": 0},
+            index_pending=pending,
+            memories=states,
+            conflicts_open=0,
+            candidates={},
+        )
+
+    def doctor(self) -> list[tuple[str, bool, str, str | None]]:
+        """Return what was looked at: name, whether it is well, what was found, what mends it."""
+        return checks.run(self._settings, self._connected, self._opened, self._keys)
+
+    # ---------------------------------------------------------------- inside
+
+    def _connected(self) -> Database:
+        if self._database is None:
+            url = self._settings.database_url
+            if url is None:
+                self._server = attach(self._settings.home, grace_s=self._settings.embedded_grace_s, create=self._create)
+                url = self._server.dsn
+            self._database = Database(url, pooled=self._settings.pooled)
+        return self._database
+
+    def _opened(self) -> Store:
+        """Return the tenant's tables; without a ledger in them, NOT_CONFIGURED."""
+        if self._store is None:
+            database = self._connected()
+            if self._create and self._settings.database_url is None and (database.schema_version() or "") < LATEST:
+                upgrade(database.url)
+            database.check_schema()
+            ledger = find_ledger(database, self._settings.tenant)
+            if ledger is None and self._create:
+                ledger = open_ledger(
+                    database, tenant=self._settings.tenant, files=self._settings.keys, clock=system_clock
+                ).store.ledger
+            if ledger is None:
+                raise failure(
+                    "NOT_CONFIGURED", "The database holds no ledger yet. Run `corrigenda db init` to make one."
+                )
+            self._store = Store(database, ledger)
+        return self._store
+
+    def _keys(self) -> LedgerKeys | None:
+        """Return the ledger's keys, or None if there is no key file that can be used."""
+        with suppress(CorrigendaError):
+            return keys.read_ledger_key(self._settings.keys.ledger).for_ledger(self._opened().ledger)
+        return None
+
+    def _chain(self, last: int) -> tuple[str, str | None]:
+        """Return what a walk of the chain says, where it is short enough to be walked for a status."""
+        if last >= WALKED_EVENTS_MAX:
+            return "unchecked", "the chain is long; `corrigenda verify` checks it"
+        found = self._keys()
+        if found is None:
+            return "unverified", "there is no usable ledger key, so nothing can be checked"
+        try:
+            opened = self._opening()
+            VerifiedLedger(self._opened(), found, opened.origin).catch_up()
+        except IntegrityError as error:
+            return "broken", error.message
+        return "ok", None
+
+    def _opening(self) -> LedgerOpened:
+        found = self._opened().at([0])
+        if found:
+            facts = read_entry(found[0].envelope, found[0].seal, position=0).envelope.facts
+            if isinstance(facts, LedgerOpened):
+                return facts
+        raise failure("INTEGRITY_BROKEN", "Event 0 is not the opening of a ledger.", position=0, check="chain")
+
+    def _rows(self, *, after: int | None, before: int | None, reverse: bool) -> Iterator[tuple[int, bytes, bytes]]:
+        store = self._opened()
+        low = -1 if after is None else after
+        high = store.head().seq + 1 if before is None else before
+        if reverse:
+            while rows := [row for row in store.whole_after(low, LOG_PAGE) if row[0] < high]:
+                yield from ((row[0], bytes(row[3]), bytes(row[4])) for row in rows)
+                low = rows[-1][0]
+            return
+        while rows := [row for row in store.before(high, LOG_PAGE) if row[0] > low]:
+            yield from ((row[0], bytes(row[1]), bytes(row[2])) for row in rows)
+            high = rows[-1][0]
+
+    def _item(self, seq: int, envelope: bytes, hash_: bytes, wanted: Filter) -> LogItem | None:
+        try:
+            entry = read_entry(envelope, b"", position=seq)
+        except IntegrityError:
+            unknown = {"type": "unreadable", "at": "", "actor": "", "stream": "", "stream_seq": -1, "trace_id": ""}
+            return LogItem(seq=seq, hash=hash_.hex(), **unknown)
+        return LogItem(**log_item(entry, self._actor(entry.envelope.actor))) if wanted(entry) else None
+
+    def _filter(
+        self, *, type: str | None, actor: str | None, stream: str | None, since: str | None, until: str | None
+    ) -> Filter:
+        def wanted(entry: Entry) -> bool:
+            envelope = entry.envelope
+            return (
+                type in (None, envelope.type)
+                and (actor is None or actor in (envelope.actor, self._actor(envelope.actor)))
+                and stream in (None, envelope.stream)
+                and (since is None or envelope.at >= since)
+                and (until is None or envelope.at <= until)
+            )
+
+        return wanted
+
+    def _actor(self, identifier: str) -> str:
+        """Return an actor's name as the directory has it; unchecked, like everything here."""
+        if identifier not in self._actors:
+            self._actors[identifier] = self._named(identifier) or identifier
+        return self._actors[identifier]
+
+    def _named(self, identifier: str) -> str | None:
+        store = self._opened()
+        rows = store.query(QUERIES["find_names"], {"gen": store.head().gen, "ids": [identifier]})
+        for stored in store.at(position for _, position in rows):
+            with suppress(IntegrityError, NotCanonical):
+                entry = read_entry(stored.envelope, stored.seal, position=stored.seq)
+                payload = codec.read_payload(entry, stored.salt, stored.body)
+                facts = entry.envelope.facts
+                if isinstance(facts, NameAssigned) and facts.id == identifier and isinstance(payload, AssignedName):
+                    return payload.name
+        return None
+
+
+def _generation(root: Path) -> tuple[int, str | None, int]:
+    """Return cursor, embedder and number of items of the newest index generation of a ledger, as it says itself."""
+    newest: Document = {}
+    for manifest in root.glob("generation-*/manifest.json"):
+        with suppress(OSError, ValueError):
+            found: Document = json.loads(manifest.read_text(encoding="utf-8"))
+            if found.get("position", -1) > newest.get("position", -1):
+                newest = found
+    return newest.get("position", -1), newest.get("signature"), newest.get("count", 0)

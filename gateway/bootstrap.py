@@ -1,0 +1,131 @@
+"""The composition root: settings to an open gateway. Nothing else knows how the parts are put together."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from gateway import schemas
+from gateway.bare import BareGateway
+from gateway.embedded import Server, attach
+from gateway.permissions import granted
+from gateway.service import Gateway
+from gateway.settings import Settings, read_settings
+from ledger.clock import Clock, system_clock
+from ledger.errors import CorrigendaError
+from ledger.limits import INDEX_WAIT_S
+from ledger.opening import open_ledger
+from ledger.store import Database
+from migrations import LATEST, upgrade
+from projections import embedders
+from projections.index import VectorIndex
+from projections.relay import Relay
+
+__all__ = ["BareGateway", "open_bare", "open_gateway"]
+
+
+def open_gateway(
+    *,
+    database_url: str | None = None,
+    home: str | Path | None = None,
+    tenant: str | None = None,
+    project: str | None = None,
+    actor: str | None = None,
+    permissions: Iterable[str] | None = None,
+    embedder: str | None = None,
+    clock: Clock | None = None,
+    replay: bool = True,
+) -> Gateway:
+    """Open the ledger, walk its chain and, with `replay`, carry for at most five seconds what waits in the outbox.
+
+    Errors: SCHEMA_MISMATCH, NOT_CONFIGURED, LEDGER_UNVERIFIED, INTEGRITY_BROKEN, UNAVAILABLE, VALIDATION_FAILED.
+    """
+    settings = read_settings(
+        database_url=database_url, home=home, tenant=tenant, project=project, actor=actor, embedder=embedder
+    )
+    who = schemas.parse(schemas.Who, actor=settings.actor, project=settings.project)
+    rights = granted(who.actor, permissions)
+    server, database = connect(settings)
+    moments = clock or system_clock
+    try:
+        ledger = open_ledger(database, tenant=settings.tenant, files=settings.keys, clock=moments)
+        ledger.catch_up()
+        relay = Relay(
+            ledger,
+            home=settings.home,
+            load_embedder=lambda: embedders.load(settings.embedder),
+            make_index=lambda dimension: make_index(settings.index, dimension),
+        )
+        if replay:
+            _replay(relay)
+    except BaseException:
+        _close(database, server)
+        raise
+    return Gateway(
+        ledger,
+        relay,
+        actor=who.actor,
+        project=who.project,
+        granted=rights,
+        clock=moments,
+        on_close=lambda: _close(database, server),
+    )
+
+
+def open_bare(
+    *,
+    database_url: str | None = None,
+    home: str | Path | None = None,
+    tenant: str | None = None,
+    project: str | None = None,
+    create: bool = True,
+) -> BareGateway:
+    """Open the database without walking the chain. With `create=False` nothing is made or migrated anywhere."""
+    settings = read_settings(database_url=database_url, home=home, tenant=tenant, project=project)
+    return BareGateway(settings, create=create)
+
+
+def connect(settings: Settings) -> tuple[Server | None, Database]:
+    """Return the database with its schema checked, and the embedded server if it is that; started as needed.
+
+    The embedded server's schema is made and migrated here, on first use; anybody else's is theirs to migrate.
+    """
+    if settings.database_url is not None:
+        database = Database(settings.database_url, pooled=settings.pooled)
+        database.check_schema()
+        return None, database
+    server = attach(settings.home, grace_s=settings.embedded_grace_s)
+    database = Database(server.dsn, pooled=settings.pooled)
+    try:
+        found = database.schema_version()
+        if found is None or found < LATEST:
+            upgrade(server.dsn)
+        database.check_schema()
+    except BaseException:
+        _close(database, server)
+        raise
+    return server, database
+
+
+def make_index(kind: str, dimension: int) -> VectorIndex:
+    """Return an empty partition of the kind that the settings name."""
+    if kind == "exact":
+        from projections.index.exact import ExactIndex
+
+        return ExactIndex(dimension)
+    from projections.index.faiss_index import FaissIndex
+
+    return FaissIndex(dimension)
+
+
+def _replay(relay: Relay) -> None:
+    try:
+        relay.drain(INDEX_WAIT_S)
+    except CorrigendaError as error:
+        # Standing needs no index: the ledger is ready, and a search says what is wrong with the embedder.
+        if error.code != "EMBEDDER_UNAVAILABLE":
+            raise
+
+
+def _close(database: Database, server: Server | None) -> None:
+    database.close()
+    if server is not None:
+        server.close()

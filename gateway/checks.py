@@ -1,0 +1,92 @@
+"""`doctor`: what is wrong with this installation, one line per check, each with what mends it. It changes nothing."""
+
+import os
+from collections.abc import Callable
+from importlib import metadata
+
+from gateway.settings import Settings
+from ledger.digest import LedgerKeys
+from ledger.errors import CorrigendaError
+from ledger.store import Database, Store
+
+Check = tuple[str, bool, str, str | None]
+
+
+def run(
+    settings: Settings,
+    database: Callable[[], Database],
+    store: Callable[[], Store],
+    keys: Callable[[], LedgerKeys | None],
+) -> list[Check]:
+    """Return the checks, outside in; one that cannot be made says why and is not well."""
+    return [
+        _files(),
+        _home(settings),
+        _tried("database", lambda: _server(database())),
+        _tried("durability", lambda: _durable(database())),
+        _tried("schema", lambda: _schema(database())),
+        _tried("ledger", lambda: f"ledger {store().ledger}, {store().head().seq + 1} events"),
+        _tried("key", lambda: _key(settings, store, keys)),
+    ]
+
+
+def _tried(name: str, look: Callable[[], str]) -> Check:
+    try:
+        return name, True, look(), None
+    except CorrigendaError as error:
+        return name, False, error.message, None
+
+
+def _files() -> Check:
+    """Compare what is installed with what the distribution's record says was."""
+    try:
+        distribution = metadata.distribution("corrigenda")
+    except metadata.PackageNotFoundError:
+        return "installation", False, "corrigenda is not installed as a distribution", "pip install corrigenda"
+    missing = [str(file) for file in distribution.files or () if not file.locate().exists()]
+    if missing:
+        return "installation", False, f"{len(missing)} installed files are gone", "reinstall corrigenda"
+    return "installation", True, f"corrigenda {distribution.version}", None
+
+
+def _home(settings: Settings) -> Check:
+    home = settings.home
+    if not home.exists():
+        return "home", True, f"{home} is not made yet", None
+    if home.stat().st_uid != os.geteuid():
+        return "home", False, f"{home} belongs to another user", "set CORRIGENDA_HOME to a directory of your own"
+    if not os.access(home, os.W_OK | os.X_OK):
+        return "home", False, f"{home} cannot be written", f"chmod u+rwx {home}"
+    return "home", True, str(home), None
+
+
+def _server(database: Database) -> str:
+    database.schema_version()
+    return "the database answers"
+
+
+def _durable(database: Database) -> str:
+    database.check_durability()
+    return "what is acknowledged is kept"
+
+
+def _schema(database: Database) -> str:
+    database.check_schema()
+    return f"version {database.schema_version()}"
+
+
+def _key(settings: Settings, store: Callable[[], Store], keys: Callable[[], LedgerKeys | None]) -> str:
+    from ledger.codec import read_entry
+    from ledger.keys import read_ledger_key
+
+    found = keys()
+    if found is None:
+        read_ledger_key(settings.keys.ledger)  # says what is wrong with it
+        return ""
+    first = store().at([0])
+    entry = read_entry(first[0].envelope, first[0].seal, position=0)
+    if not found.is_sealed(entry.hash, entry.seal):
+        from ledger.errors import refuse
+
+        refuse("LEDGER_UNVERIFIED", f"The key at {settings.keys.ledger} is another ledger's. Give this ledger's own.")
+    return f"{settings.keys.ledger} is this ledger's"
