@@ -5,7 +5,8 @@ stops it. Each check reports its first bad position. After a break it goes on fr
 one altered entry is one finding and not a thousand.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, cast
 
 import psycopg
@@ -114,7 +115,7 @@ class _HeadRow(NamedTuple):
     hash: bytes | None
 
 
-class _StreamEnd(NamedTuple):
+class _StreamEnd(Struct, frozen=True, gc=False):
     """The end of a stream as far as it was read; `hash` is None if its bytes say nothing, `suspect` where they lie."""
 
     version: int
@@ -234,12 +235,11 @@ class _Pass:
         if known is None and (self._first == 0 or envelope.stream_seq == 0):
             known = _StreamEnd(0, digest.GENESIS, None)
         if known is not None:
-            version, hash_, before = known
-            blamed = seq if before is None else before
-            if envelope.stream_seq != version:
+            blamed = seq if known.suspect is None else known.suspect
+            if envelope.stream_seq != known.version:
                 found = f"entry {envelope.stream_seq}"
-                self._bad("streams", blamed, f"entry {version} of the stream next", found)
-            elif hash_ is not None and envelope.stream_prev_b3 != hash_.hex():
+                self._bad("streams", blamed, f"entry {known.version} of the stream next", found)
+            elif known.hash is not None and envelope.stream_prev_b3 != known.hash.hex():
                 self._bad("streams", blamed, "an entry that the stream's next one links to", "another")
         self._streams[envelope.stream] = _StreamEnd(envelope.stream_seq + 1, own, suspect)
 
@@ -296,17 +296,26 @@ def _read(run: _Pass, store: Store, head: _HeadRow | None, last: int | None, pro
     if first:
         run.previous = next((digest.link(row.envelope) for row in store.at([first - 1])), None)
     end = last if last is not None else (None if head is None else head.seq)
-    while end is None or run.last < end:
-        rows = cast(list[_Row], store.whole_after(run.last, PAGE))  # the columns of the query, in its order
-        page = rows if end is None else [row for row in rows if row[0] <= end]
-        if not page:
-            break
+    for page in _pages(store, first, end):
         for row in page:
             run.take(row)
         if progress is not None:
             progress(run.events, run.events if end is None else end - first + 1)
     if end is not None and run.last < end:
         run.findings.bad("chain", run.next, f"an entry at position {run.next}", f"none up to position {end}")
+
+
+def _pages(store: Store, first: int, end: int | None) -> Generator[list[_Row]]:
+    """Yield the rows from `first` to `end`; while one page is checked, the next one is already being read."""
+    with ThreadPoolExecutor(1, thread_name_prefix="verify") as reader:
+        coming = reader.submit(store.whole_after, first - 1, PAGE)
+        while rows := cast(list[_Row], coming.result()):  # the columns of the query, in its order
+            top = rows[-1][0]
+            if end is not None and top >= end:
+                yield [row for row in rows if row[0] <= end]
+                return
+            coming = reader.submit(store.whole_after, top, PAGE)
+            yield rows
 
 
 def _check_end(run: _Pass, store: Store, head: _HeadRow | None) -> None:
