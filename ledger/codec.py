@@ -13,7 +13,7 @@ from ledger import digest
 from ledger.chain import Entry, Envelope, broken
 from ledger.errors import refuse
 from ledger.governance import AssignedName, LedgerName, LedgerOpened, NameAssigned
-from ledger.limits import ENVELOPE_BYTES_MAX, INTEGER_MAX, PAYLOAD_BYTES_MAX
+from ledger.limits import ENVELOPE_BYTES_MAX, PAYLOAD_BYTES_MAX
 from ledger.memories import (
     LineageLinked,
     LineageUnlinked,
@@ -24,7 +24,7 @@ from ledger.memories import (
     RevisionRevoked,
     RevisionText,
 )
-from ledger.message import Event, Facts, Payload, Reason
+from ledger.message import Count, Event, Facts, Payload, Reason
 
 FORMAT_VERSION = 1
 SCOPE_SCHEMA = 1
@@ -56,18 +56,18 @@ class _RawEnvelope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     facts: msgspec.Raw
     log: str
     op: str
-    op_count: int
-    op_index: int
-    payload_len: int | None
+    op_count: Count
+    op_index: Count
+    payload_len: Count | None
     payload_sha256: str | None
     prev_b3: str
     request: str | None
     request_fp: str | None
-    schema: int
-    seq: int
+    schema: Count
+    seq: Count
     stream: str
     stream_prev_b3: str
-    stream_seq: int
+    stream_seq: Count
     subjects: tuple[str, ...]
     type: str
     v: int
@@ -84,7 +84,7 @@ class NotCanonical(ValueError):
 
 def encode_envelope(envelope: Envelope) -> bytes:
     """Return the bytes of an envelope, in canonical form. Over 16 KiB: PAYLOAD_TOO_LARGE."""
-    raw = _encoder.encode(envelope)
+    raw = _encode(envelope)
     if len(raw) > ENVELOPE_BYTES_MAX:
         _too_large("an event's envelope", len(raw), ENVELOPE_BYTES_MAX)
     return raw
@@ -92,7 +92,7 @@ def encode_envelope(envelope: Envelope) -> bytes:
 
 def encode_payload(payload: Payload) -> bytes:
     """Return the bytes of a payload, in canonical form and without its salt. Over 256 KiB: PAYLOAD_TOO_LARGE."""
-    body = _encoder.encode(payload)
+    body = _encode(payload)
     if len(body) > PAYLOAD_BYTES_MAX:
         _too_large("an event's payload", len(body), PAYLOAD_BYTES_MAX)
     return body
@@ -105,22 +105,23 @@ def canonical(value: Any) -> bytes:  # Any: a value of JSON's types, keys ASCII
 
 def decode_envelope(raw: bytes) -> Envelope:
     """Parse an envelope strictly. Anything but the canonical form of a known type is NotCanonical."""
-    found = _strict(_envelopes, raw)
+    found = _parse(_envelopes, raw)
     if found.v != FORMAT_VERSION or found.type not in _facts:
-        raise NotCanonical(f"version {found.v}, type {found.type} is not known")
-    if not 0 <= found.seq <= INTEGER_MAX:
-        raise NotCanonical("a position out of range")
-    facts = _strict(_facts[found.type], bytes(found.facts))
-    fields: dict[str, Any] = {name: getattr(found, name) for name in found.__struct_fields__}  # Any: mixed types
-    fields["facts"] = facts
-    return Envelope(**fields)
+        raise NotCanonical("a version or a type that is not known")
+    fields = msgspec.structs.asdict(found)
+    fields["facts"] = _parse(_facts[found.type], found.facts)
+    envelope = Envelope(**fields)
+    _check_canonical(envelope, raw)
+    return envelope
 
 
 def decode_payload(tag: str, body: bytes) -> Payload:
     """Parse the payload of an event of type `tag` strictly; anything else is NotCanonical."""
     if tag not in _payloads:
         raise NotCanonical(f"an event of type {tag} has no payload")
-    return _strict(_payloads[tag], body)
+    payload = _parse(_payloads[tag], body)
+    _check_canonical(payload, body)
+    return payload
 
 
 def read_entry(raw: bytes, seal: bytes, *, position: int) -> Entry:
@@ -151,18 +152,40 @@ def read_event(entry: Entry, payload: Payload | None = None) -> Event:
     return Event(facts=entry.envelope.facts, payload=payload, position=entry.position)
 
 
-def _strict(decoder: "msgspec.json.Decoder[_StructT]", raw: bytes) -> _StructT:
+def _encode(value: Struct) -> bytes:
+    """Return the canonical bytes of a value; what could never be read again is VALIDATION_FAILED, not stored."""
     try:
-        value = decoder.decode(raw)
+        raw = _encoder.encode(value)
+    except UnicodeEncodeError:
+        raw = None
+    if raw is None or _holds_nul(raw):
+        refuse(
+            "VALIDATION_FAILED",
+            "Texts are Unicode without NUL characters and without halves of surrogate pairs, and one of the texts of "
+            "this request holds such a character. Remove it; nothing was stored.",
+        )
+    return raw
+
+
+def _parse(decoder: "msgspec.json.Decoder[_StructT]", raw: bytes | msgspec.Raw) -> _StructT:
+    try:
+        return decoder.decode(raw)
     except msgspec.MsgspecError as error:
         raise NotCanonical("bytes of another shape") from error
-    except UnicodeDecodeError as error:
-        raise NotCanonical("bytes that are not UTF-8") from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise NotCanonical("bytes that are no text, or nested without end") from error
+
+
+def _check_canonical(value: Struct, raw: bytes) -> None:
+    """Refuse bytes that say `value` in another spelling than ours, or hold a NUL character."""
     if _encoder.encode(value) != raw:
         raise NotCanonical("the same in another spelling")
-    if _NUL in raw.replace(rb"\\", b""):
+    if _holds_nul(raw):
         raise NotCanonical("a NUL character in a text")
-    return value
+
+
+def _holds_nul(raw: bytes) -> bool:
+    return _NUL in raw and _NUL in raw.replace(rb"\\", b"")
 
 
 def _too_large(what: str, found: int, limit: int) -> None:

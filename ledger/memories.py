@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ledger.decider import Decider
 from ledger.errors import refuse
-from ledger.message import HEADLESS, Edge, Event, Facts, Move, Payload, Reason, ScopeIds, Standing, Values
+from ledger.message import HEADLESS, Edge, Event, Facts, Move, Payload, Position, Reason, ScopeIds, Standing, Values
 
 FRESH = Values("active", "unverified", "verified")
 
@@ -126,7 +126,7 @@ class MemoryRestored(Facts, frozen=True, kw_only=True):
 
     moves: tuple[Move, ...]
     standing: Standing
-    undoes: int
+    undoes: Position
 
 
 class RevisionRevoked(Facts, frozen=True, kw_only=True):

@@ -230,7 +230,7 @@ class Store:
     def query(self, query: str, params: Params) -> list[Row]:
         """Return the rows of a query of another floor."""
         with self.transaction() as connection:
-            return connection.execute(query.encode(), {"ledger": self.ledger, **params}).fetchall()
+            return connection.execute(query.encode(), {"ledger": self.ledger, **params}, binary=True).fetchall()
 
     def _all(self, query: str, **params: Any) -> list[Row]:  # Any: as Params
         return self.query(QUERIES[query], params)
