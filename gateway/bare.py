@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
+
 from gateway import checks
 from gateway.embedded import Server, attach
 from gateway.positions import no_event, parse_position
@@ -31,6 +33,7 @@ from projections.lineage import QUERIES
 
 LOG_PAGE = 500
 WALKED_EVENTS_MAX = 50_000
+UNREADABLE = "unreadable"
 Document = dict[str, Any]  # Any: JSON
 Filter = Callable[[Entry], bool]
 
@@ -104,7 +107,7 @@ class BareGateway:
     ) -> Verification:
         """Return what one pass over everything that is stored found."""
         report = verify(self._opened(), self._keys(), first=first or 0, last=last, progress=progress)
-        return Verification.from_report(report)
+        return msgspec.convert(msgspec.to_builtins(report), Verification)
 
     def raw(self, seq: int) -> bytes:
         """Return the stored bytes of one event, whatever they are. Errors: EVENT_NOT_FOUND."""
@@ -252,8 +255,9 @@ class BareGateway:
         try:
             entry = read_entry(envelope, b"", position=seq)
         except IntegrityError:
-            unknown = {"type": "unreadable", "at": "", "actor": "", "stream": "", "stream_seq": -1, "trace_id": ""}
-            return LogItem(seq=seq, hash=hash_.hex(), **unknown)
+            return LogItem(
+                seq=seq, type=UNREADABLE, at="", actor="", stream="", stream_seq=-1, hash=hash_.hex(), trace_id=""
+            )
         return LogItem(**log_item(entry, self._actor(entry.envelope.actor))) if wanted(entry) else None
 
     def _filter(

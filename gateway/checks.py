@@ -43,7 +43,7 @@ def _files() -> Check:
         distribution = metadata.distribution("corrigenda")
     except metadata.PackageNotFoundError:
         return "installation", False, "corrigenda is not installed as a distribution", "pip install corrigenda"
-    missing = [str(file) for file in distribution.files or () if not file.locate().exists()]
+    missing = [str(file) for file in distribution.files or () if not os.path.exists(file.locate())]
     if missing:
         return "installation", False, f"{len(missing)} installed files are gone", "reinstall corrigenda"
     return "installation", True, f"corrigenda {distribution.version}", None

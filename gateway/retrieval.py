@@ -46,6 +46,7 @@ class Retrieval:
         partitions = [partition(trust, space) for space in namespaces(scope) for trust in tiers]
 
         hits: list[Hit] = []
+        near: _Near = []
         seen, wanted = 0, 2 * request.k + 8
         while len(hits) < request.k:
             near = self._relay.neighbours(partitions, vector, wanted)

@@ -36,8 +36,12 @@ class Wish(Struct, frozen=True, kw_only=True):
     dry_run: bool = False
 
 
-class _Rollback(Exception):
-    """Ends a transaction that was only tried."""
+class _OnlyTried(Exception):
+    """Rolls a transaction back that was only tried, and carries what it would have answered."""
+
+    def __init__(self, would_be: Receipt) -> None:
+        super().__init__()
+        self.receipt = would_be
 
 
 class Writer:
@@ -57,7 +61,6 @@ class Writer:
         request = self._ledger.keys.request([wish.actor, wish.operation], key)
         fingerprint = self._ledger.keys.fingerprint(canonical({"operation": wish.operation, **wish.request}))
         with self.lock:
-            group: list[Recorded] = []
             try:
                 with self._ledger.store.transaction():
                     row = self.locked_head()
@@ -70,9 +73,9 @@ class Writer:
                     page.close(append)
                     (group,) = self._committer.commit(row, page.drafts)
                     if wish.dry_run:
-                        raise _Rollback
-            except _Rollback:
-                return receipt(group, self._names, incarnation=row.incarnation, dry_run=True)
+                        raise _OnlyTried(receipt(group, self._names, incarnation=row.incarnation, dry_run=True))
+            except _OnlyTried as tried:
+                return tried.receipt
             self._committer.take([group])
             page.keep()
         return receipt(group, self._names, incarnation=row.incarnation)

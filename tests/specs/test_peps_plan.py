@@ -92,9 +92,7 @@ def test_empty_fields_are_shown_as_empty(write: Write) -> None:
     """A claim without type, links and abstract still names those fields, without trailing blanks."""
     [only] = peps.read_rows(write(row(1, type="")))
     assert isinstance(only, peps.ParsedRow)
-    assert (
-        only.content == "PEP 1: Title 1\nStatus: Draft\nType:\nReplaces: none\nSuperseded by: none\nAbstract:"
-    )
+    assert only.content == "PEP 1: Title 1\nStatus: Draft\nType:\nReplaces: none\nSuperseded by: none\nAbstract:"
 
 
 @pytest.mark.parametrize("status", ["Rejected", "Withdrawn", "Superseded", "Replaced"])
@@ -138,9 +136,7 @@ def test_either_end_states_an_edge(write: Write, newer_first: bool) -> None:
 
 def test_several_into_one_and_one_into_several(write: Write) -> None:
     """One PEP may replace several and be superseded by several."""
-    path = write(
-        row(1), row(2), row(5, replaces=[1, 2]), row(6), row(5, replaces=[1, 2], superseded_by=[6, 2])
-    )
+    path = write(row(1), row(2), row(5, replaces=[1, 2]), row(6), row(5, replaces=[1, 2], superseded_by=[6, 2]))
     assert planned(path) == [
         "pep-1", "pep-2", "pep-5", "link 5 1", "link 5 2", "pep-6", "pep-5", "link 2 5", "link 6 5",
     ]  # fmt: skip
@@ -148,9 +144,7 @@ def test_several_into_one_and_one_into_several(write: Write) -> None:
 
 def test_a_link_waits_for_its_target(write: Write) -> None:
     """An edge stated before its other end arrives is linked on arrival, by the row that stated it."""
-    steps = list(
-        peps.plan(peps.read_rows(write(row(1, superseded_by=[2]), row(3), row(2), row(2, title="b"))))
-    )
+    steps = list(peps.plan(peps.read_rows(write(row(1, superseded_by=[2]), row(3), row(2), row(2, title="b")))))
     assert acts(steps) == ["pep-1", "pep-3", "pep-2", "link 2 1", "pep-2"]
     link = steps[3]
     assert isinstance(link, peps.Link)
@@ -321,9 +315,7 @@ def test_a_bad_row_is_named_by_its_number_and_the_rest_is_read(write: Write, lin
 
 def test_the_longest_content_that_can_be_stored_is_taken(write: Write) -> None:
     """A claim of 8,000 characters is good, of 8,001 bad: characters are counted, not bytes."""
-    frame = len(
-        "PEP 1: Title 1\nStatus: Draft\nType: Process\nReplaces: none\nSuperseded by: none\nAbstract: "
-    )
+    frame = len("PEP 1: Title 1\nStatus: Draft\nType: Process\nReplaces: none\nSuperseded by: none\nAbstract: ")
     fits, exceeds = (row(1, abstract="é" * (size - frame)) for size in (8_000, 8_001))
     assert planned(write(fits, exceeds)) == ["pep-1", "bad 2"]
 
