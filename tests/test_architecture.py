@@ -39,7 +39,7 @@ KNOWN_AT_TOP = {
 }
 
 # What touches a clock, a disk, a database or a secret. Every other module of the ledger is the core, and pure.
-LEDGER_SHELL = {"clock", "keys", "opening", "outbox", "sql", "store", "verify", "walk"}
+LEDGER_SHELL = {"clock", "committer", "keys", "opening", "outbox", "sql", "store", "verified", "verify", "walk"}
 
 # A statement that reads or changes tables. What only asks a server about itself (SHOW, SELECT 1) is none.
 SQL = re.compile(

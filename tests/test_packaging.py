@@ -100,12 +100,12 @@ def test_the_library_imports_from_anywhere(bin_folder: Path, tmp_path: Path) -> 
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{VERSION}\n", "")
 
 
-@pytest.mark.parametrize("option", ["--help", "--version"])
-def test_the_command_works_in_a_hostile_folder(bin_folder: Path, hostile: Path, option: str) -> None:
+@pytest.mark.parametrize(("argument", "answer"), [("--help", "memories"), ("version", VERSION)])
+def test_the_command_works_in_a_hostile_folder(bin_folder: Path, hostile: Path, argument: str, answer: str) -> None:
     """`corrigenda` never looks for its packages in the folder where it is called."""
-    done = run(bin_folder / "corrigenda", option, cwd=hostile)
+    done = run(bin_folder / "corrigenda", argument, cwd=hostile)
     assert (done.returncode, done.stderr) == (0, "")
-    assert VERSION in done.stdout or option == "--help"
+    assert answer in done.stdout
     assert ran(hostile) == []
 
 
