@@ -37,6 +37,7 @@ _refuse_foreign_packages()
 # After the check on purpose: before it, these names could be anybody's.
 from gateway.replies import (  # noqa: E402
     AuditEntry,
+    EventDetail,
     EventRef,
     Explanation,
     History,
@@ -74,6 +75,7 @@ __all__ = [
     "AuditEntry",
     "ConflictError",
     "CorrigendaError",
+    "EventDetail",
     "EventRef",
     "Explanation",
     "ForbiddenError",
@@ -105,7 +107,7 @@ def open(
     database_url: str | None = None,
     *,
     home: str | Path | None = None,
-    tenant: str = "local",
+    tenant: str | None = None,
     project: str | None = None,
     actor: str | None = None,
     permissions: Iterable[str] | None = None,
@@ -143,7 +145,10 @@ def __getattr__(name: str) -> object:
 
         return Gateway
     if name == "__version__":
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        return version("corrigenda")
+        try:
+            return version("corrigenda")
+        except PackageNotFoundError:  # run from a source tree that is not installed
+            return "unknown"
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
