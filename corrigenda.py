@@ -54,6 +54,7 @@ from gateway.replies import (  # noqa: E402
     Revision,
     Search,
     Status,
+    Verification,
 )
 from ledger.clock import Clock  # noqa: E402
 from ledger.errors import (  # noqa: E402
@@ -98,6 +99,7 @@ __all__ = [
     "Search",
     "Status",
     "UnavailableError",
+    "Verification",
     "__version__",
     "open",
 ]
