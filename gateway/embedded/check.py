@@ -76,6 +76,8 @@ def wait_until_sound(place: Place, say: Callable[[str], None], log: LogTail) -> 
         if not listener(place.socket) or "shutting down" in text or "starting up" in text:
             time.sleep(0.1)
             raise ServerGone from error
+        if ran_out_of_space(text):
+            raise disk_full(place.data, START_BYTES) from error
         hint = " Unset PGSERVICE and PGSERVICEFILE." if "PGSERVICE" in os.environ else ""
         raise trouble(
             "NO_CONNECTION",

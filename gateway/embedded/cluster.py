@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from gateway.embedded.failures import cannot_become, disk_full, free_bytes, trouble
+from gateway.embedded.failures import disk_full, free_bytes, not_runnable, trouble
 from gateway.embedded.files import own_directory, sync, write_whole
 from gateway.embedded.places import Place
 from gateway.embedded.processes import clean_environment
@@ -24,6 +24,8 @@ PORT = 5432
 NEW_CLUSTER_BYTES = 128 << 20  # a fresh cluster takes 39 MB, and its first checkpoints a second WAL segment
 START_BYTES = 32 << 20
 
+_SHORT_WRITE_HINT = "Check free disk space."  # PostgreSQL's whole word on a write that the disk cut short
+
 
 def make(place: Place, binaries: Binaries, start_lock: int) -> None:
     """Make a new cluster, whole or not at all.
@@ -33,7 +35,7 @@ def make(place: Place, binaries: Binaries, start_lock: int) -> None:
     _clear_drafts(place)
     if free_bytes(place.state) < NEW_CLUSTER_BYTES:
         raise disk_full(place.state, NEW_CLUSTER_BYTES)
-    ensure_runs(binaries.folder / "postgres")
+    ensure_runs(binaries.folder / "postgres", place.me)
     draft = place.state / f"data.new-{secrets.token_hex(4)}"
     own_directory(draft, 0o700, place.account)
     try:
@@ -43,7 +45,7 @@ def make(place: Place, binaries: Binaries, start_lock: int) -> None:
         draft.rename(place.data)
         sync(place.state)
     except PermissionError as error:
-        raise cannot_become(place.account) from error
+        raise not_runnable(binaries.folder / "initdb", place.account, error) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -137,7 +139,7 @@ def _initdb(place: Place, binaries: Binaries, draft: Path, start_lock: int) -> N
 
 def ran_out_of_space(said: str) -> bool:
     """Report whether PostgreSQL's messages tell of a full disk."""
-    return "No space left on device" in said or "Disk quota exceeded" in said
+    return any(sign in said for sign in ("No space left on device", "Disk quota exceeded", _SHORT_WRITE_HINT))
 
 
 def gist(said: str) -> str:

@@ -87,6 +87,17 @@ def cannot_become(account: pwd.struct_passwd) -> CorrigendaError:
     )
 
 
+def not_runnable(program: Path, account: pwd.struct_passwd, error: OSError) -> CorrigendaError:
+    """Return what it means that `program` could not be run as `account`."""
+    if error.errno in (errno.EPERM, errno.EINVAL):
+        return cannot_become(account)
+    return trouble(
+        "NO_SERVER",
+        f"{program} should run as {account.pw_name}, and does not: {error.strerror}. Let that account enter every "
+        f"directory above it, on a disk and for a platform that may run it, or {EXTERNAL}.",
+    )
+
+
 def free_bytes(path: Path) -> int:
     """Return the bytes that an ordinary user may still write on the disk of `path`."""
     disk = os.statvfs(path)

@@ -121,7 +121,7 @@ def standing_in(data: Path) -> list[int]:
     found: list[int] = []
     try:
         wanted = data.stat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return found
     for entry in glob.glob("/proc/[0-9]*/cwd"):
         with contextlib.suppress(OSError):

@@ -24,7 +24,7 @@ from gateway.embedded.locks import EXCLUSIVE, open_lock, sign, try_lock, try_tak
 from gateway.embedded.processes import Identity, Process, clean_environment, end, listener
 
 _UNREACHABLE_S = 3.0
-_FIRST_SIGHT_S = 60.0
+_FIRST_SIGHT_S = 30.0  # less than a client waits for a watcher to make up its mind
 _TICK_MAX_S = 1.0
 _TICK_MIN_S = 0.1
 
@@ -83,9 +83,11 @@ class Reach:
         self._patience_s = _FIRST_SIGHT_S
 
     def lost(self) -> bool:
-        """Report whether the file has been missing for three seconds (for a minute while it starts)."""
+        """Report whether the file has been missing for three seconds, or for thirty after the start."""
         if os.path.exists(self._socket):
             self._last, self._patience_s = time.monotonic(), _UNREACHABLE_S
+        elif os.path.exists(f"{self._socket}.lock"):  # written just before the socket: it has been there
+            self._patience_s = _UNREACHABLE_S
         return time.monotonic() - self._last > self._patience_s
 
 

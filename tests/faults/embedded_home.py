@@ -23,8 +23,8 @@ import psycopg
 import pytest
 
 from gateway.embedded import places, remains
-from gateway.embedded.locks import holder
-from gateway.embedded.processes import alive, standing_in
+from gateway.embedded.locks import holder, try_take
+from gateway.embedded.processes import Identity, alive, standing_in
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = Path(__file__).with_name("embedded_client.py")
@@ -44,7 +44,7 @@ class Person:
     variables: dict[str, str] = field(default_factory=dict)
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Identity:
         """Return the Popen arguments that become this person."""
         if self.account.pw_uid == os.geteuid():
             return {}
@@ -224,6 +224,16 @@ class House:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end_servers()
+        for state in self._states:
+            if state.is_relative_to(places.BASE):
+                shutil.rmtree(state, ignore_errors=True)
+        for run in self._runs:
+            shutil.rmtree(run, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def end_servers(self) -> None:
+        """Kill the clients of this house, then its servers; wait until their watchers have ended."""
         for client in self._clients:
             client.kill()
         for home in self._homes:
@@ -231,11 +241,6 @@ class House:
                 self._states.add(_state_of(home))
         for state in self._states:
             _end_server(state)
-            if state.is_relative_to(places.BASE):
-                shutil.rmtree(state, ignore_errors=True)
-        for run in self._runs:
-            shutil.rmtree(run, ignore_errors=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def watcher_of(answer: Answer) -> int:
@@ -303,6 +308,13 @@ def _state_of(home: str) -> Path:
     return places.BASE / number.read_text().strip() if number.exists() else inner
 
 
+def _is_free(path: Path) -> bool:
+    lock = try_take(path)
+    if lock is not None:
+        os.close(lock)
+    return lock is not None
+
+
 def _end_server(state: Path) -> None:
     """Kill what stands in the data directory: all of it was started by this house."""
     for number in (signal.SIGCONT, signal.SIGKILL):
@@ -310,6 +322,6 @@ def _end_server(state: Path) -> None:
             with contextlib.suppress(OSError):
                 os.kill(pid, number)
     until(lambda: not standing_in(state / "data"), 10)
-    with contextlib.suppress(ValueError, OSError):
-        gone_after_s(int(holder(state / "watcher.lock")), 10)
+    with contextlib.suppress(OSError):
+        until(lambda: _is_free(state / "watcher.lock"), 10)
     remains.remove_shared_memory(state / "data")

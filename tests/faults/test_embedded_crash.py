@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.embedded.processes import alive, standing_in
+from gateway.embedded.processes import Identity, alive, standing_in
 from tests.faults.embedded_home import (
     GRACE_S,
     Answer,
@@ -84,9 +84,8 @@ def test_stale_pid_files_are_not_believed(house: House, content: str) -> None:
     _, first = house.stay()
     account = first.uid
     kill(first.postmaster)
-    innocent = subprocess.Popen(
-        ["/bin/sleep", "600"], cwd="/", **({"user": account} if account != os.geteuid() else {})
-    )
+    identity: Identity = {} if account == os.geteuid() else {"user": account}
+    innocent = subprocess.Popen(["/bin/sleep", "600"], cwd="/", **identity)
     try:
         for path in (first.state / "data/postmaster.pid", first.run / ".s.PGSQL.5432.lock"):
             assert path.exists()
