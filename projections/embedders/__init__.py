@@ -77,8 +77,10 @@ def check_vectors(array: Vectors, n: int, dimension: int) -> Vectors:
     """
     if array.shape != (n, dimension):
         _unusable("wrong_dimension", "the embedder", expected=[n, dimension], found=list(array.shape))
-    _check_rows("non_finite", np.isfinite(array).all(axis=1))
-    _check_rows("zero_norm", np.linalg.norm(array, axis=1) >= NORM_MIN)
+    with np.errstate(over="ignore"):  # a length beyond float32 is infinite, hence refused
+        lengths = np.linalg.norm(array, axis=1)
+    _check_rows("non_finite", np.isfinite(lengths))
+    _check_rows("zero_norm", lengths >= NORM_MIN)
     return array
 
 

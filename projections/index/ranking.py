@@ -24,7 +24,8 @@ def usable(vectors: npt.ArrayLike, *, shape: tuple[int, ...]) -> Vectors:
     array = np.ascontiguousarray(vectors, dtype=np.float32)
     if array.shape != shape:
         _refuse("wrong_dimension", expected=list(shape), found=list(array.shape))
-    lengths = np.linalg.norm(array, axis=-1)
+    with np.errstate(over="ignore"):  # a length beyond float32 is infinite, hence refused
+        lengths = np.linalg.norm(array, axis=-1)
     if not np.all(np.isfinite(lengths)):
         _refuse("non_finite")
     if np.any(lengths < NORM_MIN):
