@@ -20,9 +20,9 @@ from cli.output import give, give_stream, text_only
 @reads
 @pass_session
 def show(session: Session, what: str, raw: bool, min_position: str | None) -> None:
-    """Show a revision, the head of a memory, or the event at a position.
+    """Show a revision, the head of a memory, or one event.
 
-    With --raw an id means the event that recorded its revision.
+    A number is the position of an event. With --raw an id means the event that recorded its revision.
     """
     seq = int(what) if what.isascii() and what.isdigit() else None
     if raw:
@@ -65,7 +65,10 @@ def history(session: Session, memory: str, min_position: str | None) -> None:
 @reads
 @pass_session
 def explain(session: Session, what: str, min_position: str | None) -> None:
-    """Tell what happened to a revision, who did it and why, and what stands in its place."""
+    """Tell why a revision stands as it does.
+
+    What happened to it, who did it and why, and what stands in its place.
+    """
     with session.gateway(reach=min_position) as gateway:
         story = gateway.explain(full_id(gateway, what))
     give(session, story, lambda: views.explanation(story, paint=session.paint))
@@ -100,7 +103,10 @@ def log(
     oneline: bool,
     min_position: str | None,
 ) -> None:
-    """List the ledger's events, newest first. It answers on a broken chain too."""
+    """List the ledger's events, newest first.
+
+    It answers on a broken chain too.
+    """
     if oneline and session.machine:
         raise click.UsageError(f"--oneline is for people; leave out -o {session.output}.")
     first, last = positions

@@ -4,7 +4,8 @@ import click
 
 from cli.context import Session, pass_session
 from cli.options import Noun, Verb
-from cli.output import as_document, give, inert, pairs
+from cli.output import as_document, give
+from cli.text import inert, pairs
 
 
 @click.group("db", cls=Noun)

@@ -7,7 +7,8 @@ import click
 from cli.context import Session, pass_session
 from cli.exits import DONE, UNAVAILABLE
 from cli.options import Verb
-from cli.output import Paint, give, inert, table
+from cli.output import give
+from cli.text import Paint, inert, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,10 @@ class Check:
 @pass_session
 @click.pass_context
 def doctor(context: click.Context, session: Session) -> None:
-    """Check this installation, one line per check with its mend. Exit 0 only if every check is well."""
+    """Check this installation, one line per check with its mend.
+
+    Exit 0 only if every check is well.
+    """
     checks, code = _checks(session)
     answer = {"ok": code == DONE, "items": [asdict(check) for check in checks]}
     give(session, answer, lambda: _lines(checks, paint=session.paint), items="items")

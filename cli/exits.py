@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from cli.output import inert, inert_json
+from cli.text import inert, inert_json
 
 DONE = 0
 UNEXPECTED = 1

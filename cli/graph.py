@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cli.output import clip, inert
+from cli.text import clip, inert
 
 if TYPE_CHECKING:
     from gateway.replies import Lineage, LineageNode
@@ -118,6 +118,9 @@ class _Lanes:
         self.waits[at : at + 1] = [node]
         return at
 
+    def gap(self) -> str:
+        return " ".join(" " if waits is None else _BAR for waits in self.waits).rstrip()
+
     def row(self, at: int, text: str) -> str:
         cells = [_DOT if n == at else " " if waits is None else _BAR for n, waits in enumerate(self.waits)]
         return " ".join(cells).rstrip() + f"  {text}"
@@ -127,6 +130,8 @@ def lanes(lineage: "Lineage") -> str:
     """Return lanes: one line per node, newest first, with forks and joins drawn between the lines."""
     shape, board, lines = _shape(lineage), _Lanes(), list[str]()
     for node in _newest_first(shape):
+        if lines and not shape.newer[node] and None in board.waits:
+            lines.append(board.gap())  # or the head would look like the older one of what stood in its column
         at = board.column_of(node)
         lines += _join(board, node, at)
         lines.append(board.row(at, caption(shape.nodes[node])))

@@ -25,7 +25,10 @@ _FORMATS = ("tree", "graph", "dot", "json")
 def lineage(
     session: Session, memory: str, up: bool, down: bool, depth: int | None, form: str | None, min_position: str | None
 ) -> None:
-    """Draw what superseded what around a memory, newest first."""
+    """Draw what superseded what.
+
+    Newest first; the links between memories, and the revisions inside them.
+    """
     if session.machine and form not in (None, "json"):
         raise click.UsageError(f"--format {form} and -o {session.output} are two answers; give one of them.")
     if form == "json" and not session.machine:

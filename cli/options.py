@@ -6,6 +6,7 @@ yet are not declared, so that click refuses them.
 
 import importlib
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar, cast
@@ -145,7 +146,7 @@ def read_text(ctx: click.Context, param: click.Parameter, value: str | None) -> 
 
 def _from_stdin(ctx: click.Context, param: click.Parameter) -> bytes:
     session = ctx.ensure_object(Session)
-    stream = click.get_binary_stream("stdin")
+    stream = sys.stdin.buffer
     if session.stdin_taken:
         raise click.BadParameter("stdin can be read once; give one of the two texts as @FILE.", ctx, param)
     if session.no_input and stream.isatty():

@@ -1,83 +1,25 @@
-"""How an answer leaves: data on stdout, everything else on stderr, stored text always inert.
+"""How an answer leaves: data on stdout, everything else on stderr.
 
-With a machine format stdout is one document (`json`) or one line per item (`jsonl`). Stored text is somebody
-else's: it must not move the cursor, turn the line around or pretend to be a line of ours.
+With a machine format stdout is one document (`json`) or one line per item (`jsonl`), and no prose goes anywhere.
 """
 
 import json
-import re
 import shutil
 import sys
-import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.context import Session
+from cli.text import inert, inert_json
+
 if TYPE_CHECKING:
-    from cli.context import Session
     from gateway.replies import Reply
 
-Paint = Callable[[str, str], str]
 Document = Mapping[str, Any]  # Any: JSON
 
 _SCHEMA_VERSION = 1
-
-# Controls, line and paragraph separators, bidi marks and overrides, invisible joiners, tags, lone surrogates.
-# The zero-width joiner and non-joiner stay: emoji and several scripts are spelt with them.
-_ACTIVE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
-    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
-)
-_SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
-
-
-def inert(text: str) -> str:
-    """Return `text` as one line that a terminal only shows: active characters are spelt as escapes."""
-    return _ACTIVE.sub(lambda match: _SHORT.get(match[0]) or _escape(ord(match[0])), text)
-
-
-def _escape(point: int) -> str:
-    return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
-
-
-def block(text: str, *, gutter: str = "│ ") -> str:
-    """Return `text` with its line breaks, each line inert and behind a gutter, so that none looks like ours."""
-    return "\n".join(gutter + inert(line) for line in text.replace("\r\n", "\n").split("\n"))
-
-
-def inert_json(text: str) -> str:
-    """Return the same JSON document with its active characters written as JSON escapes."""
-    return _ACTIVE.sub(lambda match: match[0] if match[0] == "\n" else _json_escape(match[0]), text)
-
-
-def _json_escape(character: str) -> str:
-    units = character.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
-
-
-def width(text: str) -> int:
-    """Return how many terminal columns `text` takes: wide characters two, combining ones none."""
-    return sum(_columns(character) for character in text)
-
-
-def _columns(character: str) -> int:
-    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def clip(text: str, columns: int | None) -> str:
-    """Return `text` cut to at most `columns`, with an ellipsis; None cuts nothing."""
-    if columns is None or width(text) <= columns:
-        return text
-    kept, used = "", 0
-    for character in text:
-        used += _columns(character)
-        if used > columns - 1:
-            break
-        kept += character
-    return kept + "…"
 
 
 def terminal_columns() -> int | None:
@@ -85,37 +27,12 @@ def terminal_columns() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def table(rows: Sequence[Sequence[str]], *, head: Sequence[str] = (), columns: int | None = None) -> str:
-    """Return aligned rows; the last column is not padded, and is what is cut to fit `columns`."""
-    everything = [tuple(head), *rows] if head else list(rows)
-    if not everything:
-        return ""
-    widths = [max(width(row[at]) for row in everything) for at in range(len(everything[0]) - 1)]
-    left = None if columns is None else max(12, columns - sum(widths) - 2 * len(widths))
-    return "\n".join(_row(row, widths, left) for row in everything)
-
-
-def _row(row: Sequence[str], widths: Sequence[int], left: int | None) -> str:
-    padded = [cell + " " * (wide - width(cell)) for cell, wide in zip(row[:-1], widths, strict=True)]
-    return "  ".join([*padded, clip(row[-1], left)]).rstrip()
-
-
-def pairs(rows: Iterable[tuple[str, str | None]], *, indent: str = "  ") -> str:
-    """Return aligned `name  value` lines, leaving out names without a value."""
-    return "\n".join(indent + line for line in table([(name, value) for name, value in rows if value]).splitlines())
-
-
-def plain(style: str, text: str) -> str:
-    """Return `text` without any colour: the `Paint` of a pipe."""
-    return text
-
-
 def print_text(text: str) -> None:
     """Write text for a person on stdout."""
     sys.stdout.write(text + "\n" if text else "")
 
 
-def note(session: "Session", text: str) -> None:
+def note(session: Session, text: str) -> None:
     """Say something beside the data, on stderr; `-q` and machine formats keep silent."""
     if not session.quiet and not session.machine:
         sys.stderr.write(inert(text) + "\n")
@@ -131,7 +48,7 @@ def as_document(answer: "Reply | Mapping[str, Any]") -> dict[str, Any]:  # Any: 
 
 
 def give(
-    session: "Session",
+    session: Session,
     answer: "Reply | Mapping[str, Any]",  # Any: JSON
     text: Callable[[], str],
     *,
@@ -150,7 +67,7 @@ def give(
         _lines(body[items])
 
 
-def give_stream(session: "Session", items: Iterable["Reply"], text: Callable[["Reply"], str]) -> None:
+def give_stream(session: Session, items: Iterable["Reply"], text: Callable[["Reply"], str]) -> None:
     """Write a list of any length as it arrives; with `json` it is still one document."""
     if session.output == "text":
         for item in items:
@@ -178,7 +95,7 @@ def _dumps(value: Document, *, indent: int | None = None) -> str:
     return inert_json(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
-def text_only(session: "Session", why: str) -> None:
+def text_only(session: Session, why: str) -> None:
     """Refuse a machine format where a command has none."""
     if session.machine:
         raise click.UsageError(f"{why}; leave out -o {session.output}.")

@@ -15,7 +15,10 @@ from cli.output import give
 @pass_session
 @click.pass_context
 def recover(context: click.Context, session: Session, check_only: bool, dry_run: bool) -> None:
-    """Replay what a killed process left undone, and say what needs a person."""
+    """Run the start-up recovery by hand.
+
+    It replays what a killed process left undone, and says what needs a person.
+    """
     with session.gateway(replay=False) as gateway:
         done = gateway.recover(check_only=check_only, dry_run=dry_run)
     give(session, done, lambda: views.recovery(done, changes=not (check_only or dry_run)))

@@ -15,7 +15,9 @@ from cli.progress import metered
 @pass_session
 @click.pass_context
 def verify(context: click.Context, session: Session, positions: Range, min_position: str | None) -> None:
-    """Check form, chain, streams, seals and payloads, of everything or of a range.
+    """Check every byte of the ledger that can be checked.
+
+    Form, chain, streams, seals and payloads, of everything or of a range.
 
     Exit 0 if all is well, 10 to 15 if not: the lowest that applies. It makes nothing and changes nothing.
     """

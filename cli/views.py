@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from cli.output import Paint, block, inert, pairs, plain, table
+from cli.text import Paint, block, inert, pairs, plain, table
 
 if TYPE_CHECKING:
     from gateway.replies import (

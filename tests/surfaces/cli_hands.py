@@ -1,0 +1,233 @@
+"""Hands for the command line's tests: a gateway that only notes what it was asked, and a way to run a command line."""
+
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from click.testing import CliRunner
+
+from cli.main import main
+from gateway import replies
+
+MEM = "mem_01J9ZKAAAAAAAAAAAAAAAAAAAA"
+REV = "rev_01J9ZKBBBBBBBBBBBBBBBBBBBB"
+NEXT = "rev_01J9ZKCCCCCCCCCCCCCCCCCCCC"
+OP = "op_01J9ZKDDDDDDDDDDDDDDDDDDDD"
+T1, T2 = "2026-01-02T03:04:05.000006Z", "2026-01-03T03:04:05.000006Z"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command line left behind."""
+
+    code: int
+    out: str
+    err: str
+    raw: bytes
+
+
+def corrigenda(*args: str, stdin: str | bytes | None = None) -> Answer:
+    """Run `corrigenda` with these words in this process."""
+    code = 0
+    with CliRunner().isolation(input=stdin) as (out, err, _):
+        try:
+            main(args)
+        except SystemExit as leaving:
+            code = leaving.code if isinstance(leaving.code, int) else 0
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return Answer(code, out.getvalue().decode(), err.getvalue().decode(), out.getvalue())
+
+
+def revision(cls: type = replies.Revision, **changes: Any) -> Any:
+    """A revision that nothing is special about, but for the changes."""
+    plain: dict[str, Any] = dict(
+        memory_id=MEM,
+        revision_id=REV,
+        version=1,
+        state="active",
+        trust="unverified",
+        kind="fact",
+        content="user lives in Berlin",
+        tags=("profile",),
+        scope={"project": "ap"},
+        visibility="project",
+        subjects=(),
+        stream_version=1,
+        origin="human",
+        confidence=None,
+        valid_from=None,
+        valid_to=None,
+        review_by=None,
+        supersedes=(),
+        superseded_by=(),
+        recorded_at=T1,
+        superseded_at=None,
+        position=4,
+        content_hash="b3:00",
+        applies=None,
+        institutional=None,
+        provenance={},
+        evidence=(),
+        depends_on=(),
+    )
+    return cls(**{**plain, **changes})
+
+
+def hit(**changes: Any) -> replies.Hit:
+    """A hit, the first one but for the changes."""
+    return revision(replies.Hit, **{"rank": 1, "score": 0.8312, "why": "near", **changes})
+
+
+def search(*hits: replies.Hit, **changes: Any) -> replies.Search:
+    """An answer to a search."""
+    plain: dict[str, Any] = dict(hits=hits, warnings=(), empty_reason=None, trace_id=None, position=4, incarnation=0)
+    return replies.Search(**{**plain, **changes})
+
+
+def receipt(**changes: Any) -> replies.Receipt:
+    """The receipt of a plain remember."""
+    plain: dict[str, Any] = dict(
+        outcome="stored",
+        replayed=False,
+        position=4,
+        incarnation=0,
+        events=(replies.EventRef(seq=4, type="memory.remembered.v1"),),
+        trace_id=OP,
+        memory_id=MEM,
+        revision_id=REV,
+    )
+    return replies.Receipt(**{**plain, **changes})
+
+
+def item(seq: int = 4, **changes: Any) -> replies.LogItem:
+    """One event of the log."""
+    plain: dict[str, Any] = dict(
+        seq=seq,
+        type="memory.remembered.v1",
+        at=T1,
+        actor="human:ana",
+        stream=MEM,
+        stream_seq=0,
+        hash="ab" * 32,
+        trace_id=OP,
+    )
+    return replies.LogItem(**{**plain, **changes})
+
+
+def lineage(*edges: tuple[str, str], root: str, labels: Mapping[str, str] | None = None) -> replies.Lineage:
+    """A lineage with these edges, newer first, and their ends as nodes; a root without edges stands alone."""
+    names = dict.fromkeys([end for edge in edges for end in edge] or [root])
+    return replies.Lineage(
+        root=root,
+        nodes=tuple(
+            replies.LineageNode(id=name, type="memory", state="active", label=(labels or {}).get(name, name))
+            for name in names
+        ),
+        edges=tuple(replies.LineageEdge(source=new, target=old, kind="supersedes") for new, old in edges),
+        position=9,
+        incarnation=0,
+    )
+
+
+def verify_report(*, ok: bool = True, exit_code: int = 0, **checks: dict[str, Any]) -> dict[str, Any]:
+    """The document of a verification."""
+    return {
+        "ok": ok,
+        "exit_code": exit_code,
+        "events": 12,
+        "size": 12,
+        "checks": {"canonical": {"status": "ok"}, "tree": {"status": "skipped", "why": "not built"}, **checks},
+    }
+
+
+def explanation(**changes: Any) -> replies.Explanation:
+    """An explanation of a superseded revision."""
+    told = replies.AuditEntry(
+        seq=5,
+        type="revision.corrected.v1",
+        at=T2,
+        actor="human:ana",
+        trace_id=OP,
+        reason="moved in May",
+        moves=({"revision": REV, "before": ["active", "unverified", "verified"], "after": ["superseded", "u", "v"]},),
+    )
+    plain: dict[str, Any] = dict(
+        state="superseded", superseded_by=(NEXT,), superseded_at=T2, head=NEXT, root=REV, audit=(told,)
+    )
+    return revision(replies.Explanation, **{**plain, **changes})
+
+
+def status() -> replies.Status:
+    """A status with something in every part."""
+    return replies.Status(
+        ledger={"size": 12, "origin": "corrigenda.invalid/x"},
+        anchor={"state": "not built"},
+        projections={"generation": 1},
+        index={"engine": "faiss", "items": 3},
+        outbox={"pending": 0, "parked": 0},
+        index_pending=0,
+        memories={"active": 3},
+        conflicts_open=0,
+        candidates={},
+    )
+
+
+@dataclass
+class Stub:
+    """A gateway and a bare gateway in one: notes each call and gives the answer that was laid out for it."""
+
+    answers: dict[str, Any] = field(default_factory=dict)
+    calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
+    opened: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def __enter__(self) -> "Stub":
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.calls.append(("close", (), {}))
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def call(*args: Any, **named: Any) -> Any:
+            self.calls.append((name, args, named))
+            answer = self.answers.get(name, receipt())
+            if isinstance(answer, BaseException):
+                raise answer
+            return answer(*args, **named) if callable(answer) else answer
+
+        return call
+
+    def asked(self, name: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What the only call of this name was given."""
+        [(_, args, named)] = [call for call in self.calls if call[0] == name]
+        return args, named
+
+    def open_gateway(self, **how: Any) -> "Stub":
+        self.opened.append(("gateway", how))
+        return self._opened()
+
+    def open_bare(self, **how: Any) -> "Stub":
+        self.opened.append(("bare", how))
+        return self._opened()
+
+    def _opened(self) -> "Stub":
+        if isinstance(failure := self.answers.get("open"), BaseException):
+            raise failure
+        return self
+
+
+def install(monkeypatch: Any, **answers: Any) -> Stub:
+    """Put a stub where the command line looks for the composition root."""
+    stub = Stub(answers)
+    module = types.ModuleType("gateway.bootstrap")
+    vars(module).update(open_gateway=stub.open_gateway, open_bare=stub.open_bare)
+    monkeypatch.setitem(sys.modules, "gateway.bootstrap", module)
+    return stub
+
+
+def endless_log() -> Iterator[replies.LogItem]:
+    """More events than any reader takes."""
+    for seq in range(1_000_000):
+        yield item(seq)

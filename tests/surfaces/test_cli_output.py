@@ -1,0 +1,139 @@
+"""What comes out: one document for machines, tables for people, and stored text that only lies there."""
+
+import json
+import unicodedata
+from pathlib import Path
+
+import pytest
+from cli_hands import (
+    MEM,
+    OP,
+    REV,
+    T1,
+    corrigenda,
+    explanation,
+    hit,
+    install,
+    item,
+    lineage,
+    receipt,
+    revision,
+    search,
+    status,
+    verify_report,
+)
+
+from gateway import replies
+
+ROOT = Path(__file__).parents[2]
+HOSTILE = "plain\x1b[2J\x1b]0;title\x07\r\nstored at 9\u2028\u202eevil\u2066\x9b31m\ufeff\U000e0041 שלום 👩‍👩‍👧"
+
+
+def readers(content: str) -> dict[str, tuple[list[str], object]]:
+    """Every command that answers with stored text, and an answer full of `content`."""
+    hostile = revision(content=content, tags=(content,), kind=content, scope={"user": content}, origin=content)
+    audit = replies.AuditEntry(seq=5, type="t", at=T1, actor=content, trace_id=OP, reason=content, moves=())
+    parts = dict(ok=True, replayed=0, skipped=0, parked=0, repaired=0, claims=(), position=1, incarnation=0)
+    return {
+        "search": (["memories", "search", "q"], search(hit(content=content), warnings=(content,))),
+        "show": (["show", MEM], hostile),
+        "history": (["history", MEM], replies.History(memory_id=MEM, items=(hostile,) * 2, position=9, incarnation=0)),
+        "explain": (["explain", MEM], explanation(content=content, audit=(audit,), head=None)),
+        "lineage": (["lineage", "a"], lineage(("b", "a"), root="a", labels={"a": content})),
+        "log": (["log"], [item(actor=content), item(3)]),
+        "verify": (["verify"], verify_report(seals={"status": "failed", "why": content})),
+        "status": (["status"], status()),
+        "recover": (["recover"], replies.Recovery(index={"action": "none", "why": content}, **parts)),
+        "retire": (["memories", "retire", REV], receipt(memory_id="pep-1", warnings=(content,))),
+        "doctor": (["doctor"], [("name", True, content, None)]),
+    }
+
+
+def active(shown: str) -> set[str]:
+    """The characters in `shown` that a terminal would act upon; line feeds and the joiners of emoji are ours."""
+    kinds = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    return {character for character in shown if unicodedata.category(character) in kinds} - {"\n", "\u200c", "\u200d"}
+
+
+@pytest.mark.parametrize("form", ["text", "json", "jsonl"])
+@pytest.mark.parametrize("name", readers(""))
+def test_stored_text_is_inert(monkeypatch: pytest.MonkeyPatch, name: str, form: str) -> None:
+    """No control, bidi or separator character of a stored text reaches a stream, in any format."""
+    words, reply = readers(HOSTILE)[name]
+    install(monkeypatch, **{name: reply})
+    answer = corrigenda(*words, "-o", form)
+    assert answer.code == 0, answer.err
+    assert active(answer.out + answer.err) == set()
+    assert not any(line.startswith("stored at 9") for line in answer.out.splitlines())
+
+
+@pytest.mark.parametrize("name", readers(""))
+def test_json_is_one_document(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """`-o json` writes one document with its schema version on stdout, and nothing on stderr; nothing is lost."""
+    words, reply = readers(HOSTILE)[name]
+    install(monkeypatch, **{name: reply})
+    answer = corrigenda(*words, "-o", "json")
+    body = json.loads(answer.out)
+    assert body["schema_version"] == 1
+    assert answer.err == ""
+    if name not in ("status",):
+        assert HOSTILE in _strings(body)
+
+
+def _strings(body: object) -> list[str]:
+    if isinstance(body, str):
+        return [body]
+    inner = body.values() if isinstance(body, dict) else body if isinstance(body, list) else ()
+    return [found for value in inner for found in _strings(value)]
+
+
+@pytest.mark.parametrize(("name", "lines"), [("search", 1), ("history", 2), ("log", 2), ("explain", 1), ("lineage", 1)])
+def test_jsonl_is_one_line_per_item(monkeypatch: pytest.MonkeyPatch, name: str, lines: int) -> None:
+    """`-o jsonl` writes lists line by line, each a document, and other answers as one line."""
+    words, reply = readers("x")[name]
+    install(monkeypatch, **{name: reply})
+    bodies = [json.loads(line) for line in corrigenda(*words, "-o", "jsonl").out.splitlines()]
+    assert len(bodies) == lines
+    assert all(body["schema_version"] == 1 for body in bodies)
+
+
+def test_the_log_as_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log's document has the fields of every list."""
+    install(monkeypatch, log=iter([item(2), item(1)]))
+    body = json.loads(corrigenda("log", "-o", "json").out)
+    assert [event["seq"] for event in body["items"]] == [2, 1]
+    assert (body["next_cursor"], body["truncated"]) == (None, False)
+    install(monkeypatch, log=iter([]))
+    assert json.loads(corrigenda("log", "-o", "json").out)["items"] == []
+
+
+def test_raw_bytes_are_the_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`show SEQ --raw` writes the stored bytes and not one more."""
+    gateway = install(monkeypatch, raw=b'{"a":"\xc3\xa9\\u001b"}')
+    assert corrigenda("show", "7", "--raw").raw == b'{"a":"\xc3\xa9\\u001b"}'
+    assert gateway.asked("raw")[0] == (7,)
+    assert corrigenda("show", "7", "--raw", "-o", "json").code == 2
+
+
+def test_raw_bytes_of_a_revision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`show ID --raw` is the event that recorded the revision."""
+    gateway = install(monkeypatch, show=revision(position=41), raw=b"{}")
+    assert corrigenda("show", MEM, "--raw").raw == b"{}"
+    assert gateway.asked("raw")[0] == (41,)
+
+
+def test_an_event_with_its_payload(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`show SEQ` shows an event, and its payload behind a gutter."""
+    install(monkeypatch, show_event=_Event(**{**_fields(item(7)), "payload": {"reason": "moved"}}))
+    out = corrigenda("show", "7").out
+    assert out.startswith("7  memory.remembered.v1\n") and '  │   "reason": "moved"' in out
+
+
+class _Event(replies.LogItem):
+    """An event with its payload."""
+
+    payload: dict[str, str]
+
+
+def _fields(reply: replies.Reply) -> dict[str, object]:
+    return {name: getattr(reply, name) for name in reply.__struct_fields__}

@@ -1,0 +1,74 @@
+"""The command line as a process: closed pipes, full disks, and what is imported before anything is opened."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+CHILD = """
+import sys
+sys.path[:0] = ["tests/surfaces", "."]
+from cli_hands import Stub, endless_log
+import types
+stub = Stub({"log": endless_log()})
+sys.modules["gateway.bootstrap"] = types.ModuleType("gateway.bootstrap")
+vars(sys.modules["gateway.bootstrap"]).update(open_bare=stub.open_bare)
+from cli.main import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("words", [["--oneline"], ["-o", "json"], ["-o", "jsonl"]])
+def test_a_reader_that_leaves(words: list[str]) -> None:
+    """`corrigenda log | head` ends at once, without a word on stderr, as any program whose reader has left."""
+    command = [sys.executable, "-c", CHILD, "log", *words]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout and child.stderr
+        child.stdout.readline()
+        child.stdout.close()
+        assert (child.wait(30), child.stderr.read()) == (141, b"")
+
+
+def test_a_full_disk_is_not_exit_0() -> None:
+    """What could not be written is told."""
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-c", "from cli.main import main; main(['--help'])"]
+        child = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, timeout=30)
+    assert child.returncode == 1
+    assert child.stderr.startswith(b"error UNEXPECTED: OSError")
+
+
+HEAVY = {"psycopg", "pydantic", "numpy", "rich", "faiss", "msgspec", "alembic", "blake3", "onnxruntime", "asyncio"}
+
+
+def modules_after(*words: str) -> set[str]:
+    """The modules that a process has loaded when it is done with a command line."""
+    run = (
+        "import sys; from cli.main import main\ntry: main(sys.argv[1:])\nfinally: print(*sys.modules, file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", run, *words]
+    child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30)
+    return set(child.stderr.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("words", [["--help"], ["version"], ["memories", "remember", "--help"], ["log", "--bogus"]])
+def test_help_and_typing_errors_import_click_only(words: list[str]) -> None:
+    """Nothing of the floors below and nothing heavy is imported before a command opens a ledger."""
+    run = (
+        "import sys\nfrom cli.main import main\ntry: main(sys.argv[1:])\nfinally: print(*sys.modules, file=sys.stderr)"
+    )
+    child = subprocess.run([sys.executable, "-c", run, *words], cwd=ROOT, capture_output=True, text=True, timeout=30)
+    loaded = set(child.stderr.splitlines()[-1].split())
+    assert "click" in loaded
+    assert not HEAVY & loaded
+    assert not {name for name in loaded if name.partition(".")[0] in ("gateway", "projections", "migrations")}
+
+
+def test_a_verb_loads_no_other_noun() -> None:
+    """A command imports its own module and not its neighbours'."""
+    loaded = modules_after("db", "--help")
+    assert "cli.db" in loaded
+    assert not {"cli.memory", "cli.audit", "cli.imports", "cli.verify"} & loaded
