@@ -1,0 +1,171 @@
+"""The golden vectors: the product still makes them, the specification shows them, and they hold without the product."""
+
+import base64
+import hashlib
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from blake3 import blake3
+
+from tests.golden import generate
+
+VECTORS: dict[str, dict[str, str]] = json.loads(generate.VECTORS.read_text(encoding="utf-8"))
+ENTRIES = ["opening-0", "remember-0", "remember-1", "retire-0", "retire-1"]
+ZEROS = "0" * 64
+
+
+def derived(context: str, material: bytes) -> bytes:
+    """Return BLAKE3's derived key."""
+    return blake3(material, derive_key_context=f"corrigenda 2026 {context} v1").digest()
+
+
+def secret(name: str) -> bytes:
+    """Return a secret of the vectors' key file."""
+    return base64.b64decode(json.loads(VECTORS["keys"]["key_file"])[name])
+
+
+def key(name: str) -> bytes:
+    """Derive one of the ledger's keys from the key file."""
+    return derived(f"{name} key", secret(name) + VECTORS["keys"]["ledger"].encode())
+
+
+def seal(digest: bytes) -> str:
+    """Return the seal of a hash, in hex."""
+    return (derived("key id", key("seal"))[:8] + blake3(digest, key=key("seal")).digest()).hex()
+
+
+def canonical(value: Any) -> str:  # Any: JSON
+    """Write JSON as section 2 of the specification says, by other means than the product's."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def envelope(name: str) -> dict[str, Any]:  # Any: JSON
+    """Return the envelope of an entry, parsed."""
+    return json.loads(VECTORS[name]["envelope"])
+
+
+# ---------------------------------------------------------------- made by the product
+
+
+def test_the_product_makes_the_vectors() -> None:
+    """A second generation changes no byte; if this fails, the format has changed, and ledgers break."""
+    assert generate.vectors() == VECTORS
+
+
+def test_the_schema_of_events_has_not_changed() -> None:
+    """No field of a stored event is added, renamed, reordered or made optional under the same type."""
+    assert generate.schema() == json.loads(generate.SCHEMA.read_text(encoding="utf-8"))
+
+
+def test_the_specification_shows_every_vector_and_no_other_value() -> None:
+    """FORMAT.md holds exactly these values."""
+    shown = generate.blocks(generate.FORMAT.read_text(encoding="utf-8"))
+    assert shown == {name: generate.render(vector) for name, vector in VECTORS.items()}
+
+
+# ---------------------------------------------------------------- checked without it
+
+
+@pytest.mark.parametrize("name", ["string-plain", "string-escaped", "string-unicode"])
+def test_a_text_has_one_spelling(name: str) -> None:
+    """Strings escape what they must and nothing else."""
+    text = bytes.fromhex(VECTORS[name]["text_hex"]).decode()
+    assert canonical(text).encode().hex() == VECTORS[name]["json_hex"]
+
+
+def test_links_and_commitment_are_plain_hashes() -> None:
+    """Link, stream link, commitment and public hash are what their sections say."""
+    assert derived("event link", VECTORS["link"]["envelope"].encode()).hex() == VECTORS["link"]["hash"]
+    stream = VECTORS["stream-link"]
+    assert derived("stream link", stream["envelope"].encode()).hex() == stream["stream_hash"]
+    salted = bytes.fromhex(VECTORS["commitment"]["salt"]) + VECTORS["commitment"]["payload"].encode()
+    assert hashlib.sha256(salted).hexdigest() == VECTORS["commitment"]["payload_sha256"]
+    public = VECTORS["public-hash"]
+    assert "b3:" + blake3(public["text"].encode()).hexdigest() == public["content_hash"]
+
+
+def test_keys_are_derived_from_the_key_file_and_the_ledger() -> None:
+    """Seal key, naming key and key id come from the two secrets."""
+    keys = VECTORS["keys"]
+    assert key("seal").hex() == keys["seal_key"]
+    assert key("naming").hex() == keys["naming_key"]
+    assert derived("key id", key("seal"))[:8].hex() == keys["key_id"]
+    assert seal(bytes.fromhex(VECTORS["seal"]["event_hash"])) == VECTORS["seal"]["seal"]
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "prefix"),
+    [
+        ("name-digest", "stream", "name_"),
+        ("content-digest", "content", ""),
+        ("request-digest", "request", ""),
+        ("fingerprint", "request_fp", ""),
+    ],
+)
+def test_keyed_digests_are_keyed_hashes_of_their_frame(name: str, field: str, prefix: str) -> None:
+    """A digest of what a caller says is the keyed hash of a canonical array."""
+    framed = VECTORS[name]["framed"]
+    assert canonical(json.loads(framed)) == framed
+    assert prefix + blake3(framed.encode(), key=key("naming")).hexdigest() == VECTORS[name][field]
+
+
+def test_a_vector_s_seal_covers_its_bytes() -> None:
+    """The frame holds the SHA-256 of the vector, and the seal is made of the frame's digest."""
+    found = VECTORS["vector-seal"]
+    assert json.loads(found["framed"])[-1] == hashlib.sha256(bytes.fromhex(found["vector_hex"])).hexdigest()
+    assert seal(blake3(found["framed"].encode(), key=key("naming")).digest()) == found["seal"]
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_an_entry_is_canonical_hashed_sealed_and_committed(name: str) -> None:
+    """Each entry of the example ledger holds by itself."""
+    vector, parsed = VECTORS[name], envelope(name)
+    raw, body = vector["envelope"].encode(), vector["payload"].encode()
+    assert canonical(parsed) == vector["envelope"]
+    assert canonical(json.loads(body)) == vector["payload"]
+    own = derived("event link", raw)
+    assert (own.hex(), derived("stream link", raw).hex()) == (vector["hash"], vector["stream_hash"])
+    assert seal(own) == vector["seal"]
+    assert hashlib.sha256(bytes.fromhex(vector["salt"]) + body).hexdigest() == parsed["payload_sha256"]
+    assert len(body) == parsed["payload_len"]
+
+
+def test_the_entries_are_one_chain() -> None:
+    """Positions count up, and each entry names the hash of the one before."""
+    assert [envelope(name)["seq"] for name in ENTRIES] == list(range(len(ENTRIES)))
+    assert envelope("opening-0")["prev_b3"] == ZEROS
+    for before, after in pairwise(ENTRIES):
+        assert envelope(after)["prev_b3"] == VECTORS[before]["hash"]
+
+
+def test_each_stream_is_a_chain_of_its_own() -> None:
+    """Within its stream, an entry counts up from the one before and names its stream hash."""
+    ends: dict[str, tuple[int, str]] = {}
+    for name in ENTRIES:
+        parsed = envelope(name)
+        version, link = ends.get(parsed["stream"], (0, ZEROS))
+        assert (parsed["stream_seq"], parsed["stream_prev_b3"]) == (version, link)
+        ends[parsed["stream"]] = (version + 1, VECTORS[name]["stream_hash"])
+    assert sorted(version for version, _ in ends.values()) == [1, 1, 1, 2]
+
+
+@pytest.mark.parametrize("append", [("opening-0",), ("remember-0", "remember-1"), ("retire-0", "retire-1")])
+def test_the_entries_of_an_append_agree(append: tuple[str, ...]) -> None:
+    """One op, counted from 0; the request on the first entry alone."""
+    parsed = [envelope(name) for name in append]
+    assert [one["op_index"] for one in parsed] == list(range(len(append)))
+    assert {(one["op"], one["op_count"], one["at"], one["actor"]) for one in parsed} == {
+        (parsed[0]["op"], len(append), parsed[0]["at"], parsed[0]["actor"])
+    }
+    assert [one["request"] for one in parsed[1:]] == [None] * (len(append) - 1)
+
+
+def test_the_example_uses_the_digests_of_the_sections_before() -> None:
+    """The named memory, its text and its request are those of the keyed digests."""
+    named, remembered = envelope("remember-0"), envelope("remember-1")
+    assert named["stream"] == VECTORS["name-digest"]["stream"]
+    assert named["request"] == VECTORS["request-digest"]["request"]
+    assert named["request_fp"] == VECTORS["fingerprint"]["request_fp"]
+    assert remembered["facts"]["content"] == VECTORS["content-digest"]["content"]
