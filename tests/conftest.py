@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import migrations
 
@@ -79,4 +79,4 @@ def fresh_database(server_url: str, *, template: str = "template1") -> Generator
 
 
 def _name(url: str) -> str:
-    return str(psycopg.conninfo.conninfo_to_dict(url)["dbname"])
+    return str(conninfo_to_dict(url)["dbname"])

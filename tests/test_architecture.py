@@ -27,7 +27,6 @@ KNOWN_AT_TOP = {
     "changelog.d": "what changed since the last release, one fragment a change",
     "cli": "a floor",
     "corrigenda.py": "the front door",
-    "corrigenda-stubs": "the front door again, as type checkers look for it",
     "docs": "architecture, format, words, decisions",
     "gateway": "a floor",
     "ledger": "a floor",

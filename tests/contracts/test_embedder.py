@@ -97,9 +97,7 @@ def test_threads_that_share_an_embedder_get_the_same_bits(embedder: Embedder) ->
     texts = [f"text number {n}" for n in range(12)]
     expected = embedder.embed(texts).tobytes()
     seen: list[bytes] = []
-    threads = [
-        threading.Thread(target=lambda: seen.append(embedder.embed(texts).tobytes())) for _ in range(4)
-    ]
+    threads = [threading.Thread(target=lambda: seen.append(embedder.embed(texts).tobytes())) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -161,9 +161,7 @@ HARMS = [truncate, empty, lengthen, delete, make_directory]
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("harm", HARMS)
-def test_a_damaged_file_sets_the_generation_aside(
-    root: Path, harm: Callable[[str, Path], None], name: str
-) -> None:
+def test_a_damaged_file_sets_the_generation_aside(root: Path, harm: Callable[[str, Path], None], name: str) -> None:
     """A file cut, emptied, lengthened, deleted or replaced leaves no generation; the damaged one is kept apart."""
     path = publish(root, manifest(), built().dump())
     harm(name, path)
@@ -325,9 +323,7 @@ snapshot.publish(Path(sys.argv[1]), manifest(9), built(20).dump())
 def test_a_writer_that_is_killed_leaves_the_last_good_generation(root: Path, at: str) -> None:
     """`kill -9` before the files, before the rename or after it: a reader finds a whole generation."""
     publish(root, manifest(5), built(10).dump())
-    run = subprocess.run(
-        [sys.executable, "-c", KILLED, str(root), at], cwd=Path(__file__).parents[2], check=False
-    )
+    run = subprocess.run([sys.executable, "-c", KILLED, str(root), at], cwd=Path(__file__).parents[2], check=False)
     assert run.returncode == -9
     generation = read(root).generation
     assert generation is not None
@@ -336,9 +332,7 @@ def test_a_writer_that_is_killed_leaves_the_last_good_generation(root: Path, at:
     assert sorted(path.name for path in root.iterdir()) == [newest.name]
 
 
-def test_a_writer_that_fails_leaves_the_last_good_generation(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_writer_that_fails_leaves_the_last_good_generation(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk is INDEX_UNAVAILABLE; nothing half-written stays, and the older generation serves on."""
     path = publish(root, manifest(5), built(10).dump())
     monkeypatch.setattr(os, "fsync", partial(_raise, OSError(28, "No space left on device")))
@@ -403,9 +397,7 @@ def test_a_directory_that_cannot_be_read_is_no_generation(unwritable: Path) -> N
     assert read(unwritable / "index").why.startswith("unreadable: ")
 
 
-def test_a_generation_that_cannot_be_set_aside_is_still_not_loaded(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_generation_that_cannot_be_set_aside_is_still_not_loaded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a read-only disk the damaged generation stays where it is, and is refused every time."""
     path = publish(root, manifest(), built().dump())
     truncate("items.json", path)

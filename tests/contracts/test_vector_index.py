@@ -166,9 +166,7 @@ def test_only_allowed_items_are_found_even_when_they_are_rare_and_far(make: Make
         ([1, 0, 0, 0, 0], "wrong_dimension"),
     ],
 )
-def test_a_vector_that_would_poison_an_index_is_refused_by_name(
-    make: Make, vector: list[float], reason: str
-) -> None:
+def test_a_vector_that_would_poison_an_index_is_refused_by_name(make: Make, vector: list[float], reason: str) -> None:
     """Non-finite, zero and foreign vectors are refused, held or asked for, and nothing is changed."""
     index = make(4)
     index.put("held", axis(0))
