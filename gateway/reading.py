@@ -11,7 +11,7 @@ from gateway.lineages import Lineages
 from gateway.names import Names, References
 from gateway.page import Append
 from gateway.positions import no_event
-from gateway.replies import EventDetail, Explanation, History, Lineage, LineageEdge, LineageNode, Revision
+from gateway.replies import EventDetail, Explanation, History, Lineage, LineageEdge, LineageNode, LogItem, Revision
 from gateway.schemas import ScopeRequest
 from gateway.views import LineageView, audit, log_item, revision_fields, revision_reply, text_of, view
 from ledger.errors import refuse
@@ -130,6 +130,13 @@ class Reader:
             payload=None if item.payload is None else msgspec.to_builtins(item.payload),
         )
 
+    def log(self, first: int, end: int) -> list[LogItem]:
+        """Return the events from `first` up to before `end`, oldest first."""
+        found = self._ledger.at(range(first, end))
+        names = self._names.shown(sorted({item.entry.envelope.actor for item in found.values()}))
+        entries = [found[position].entry for position in sorted(found)]
+        return [LogItem(**log_item(entry, names[entry.envelope.actor])) for entry in entries]
+
     def raw(self, seq: int) -> bytes:
         """Return the bytes of one event's envelope."""
         return self._recorded(seq).entry.raw
@@ -234,5 +241,5 @@ def _revision_edges(lineage: LineageView) -> list[LineageEdge]:
 
 
 def _label(content: str) -> str:
-    line = " ".join(content.split())
+    line = " ".join(content.strip().splitlines()[0].split())
     return line if len(line) <= LABEL_CHARS_MAX else line[: LABEL_CHARS_MAX - 1] + "…"

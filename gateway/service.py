@@ -21,6 +21,7 @@ from gateway.replies import (
     History,
     ImportReport,
     Lineage,
+    LogItem,
     Receipt,
     Recovery,
     Revision,
@@ -35,8 +36,9 @@ from ledger.memories import Correct, Remember, Restore, Retire, Revoke
 from ledger.message import ScopeIds
 from ledger.verified import VerifiedLedger
 from projections.recovery import recover
-from projections.relay import Relay
+from projections.relay import Item, Relay
 
+EVENTS_PAGE = 1_000
 _ORIGIN_OF_KIND = {"human": "human", "agent": "agent", "service": "agent"}
 
 
@@ -335,6 +337,19 @@ class Gateway:
                 return self._retrieval.nothing("nothing_indexed")
             return self._retrieval.search(request, self._reader.scope(project, request))
 
+    @property
+    def index(self) -> Relay:
+        """Return this process's index replica, for recovery, diagnosis and tests."""
+        return self._relay
+
+    def neighbours(self, query: str, *, k: int = 5) -> list[tuple[Item, float]]:
+        """Return what the index alone says is near, best first: confirmed by nobody, and never an answer."""
+        self._require("read")
+        with self._writer.lock:
+            project = self._references.project
+            request = schemas.parse(schemas.SearchRequest, query=query, k=k)
+            return [] if project is None else self._retrieval.neighbours(query, self._reader.scope(project, request), k)
+
     def show(self, reference: str, *, min_position: str | None = None) -> Revision:
         """Return one revision; a memory stands for its head, or its latest revision while it has none."""
         return self._read(min_position, lambda: self._reader.show(reference))
@@ -379,15 +394,15 @@ class Gateway:
         """Return the ids of ours in the project that begin with `prefix`, sorted."""
         return self._read(None, lambda: self._reader.complete(prefix))
 
-    def events(self, *, after: int = -1) -> Iterator[tuple[int, str]]:
-        """Yield position and type of every event above `after`, in order, verified."""
+    def events(self, *, after: int = -1) -> Iterator[LogItem]:
+        """Yield every event above `after` up to the present head, oldest first, verified."""
         self._require("read")
         with self._writer.lock:
             last = self._ledger.catch_up()
-        for first in range(after + 1, last + 1, 1_000):
+        for first in range(after + 1, last + 1, EVENTS_PAGE):
             with self._writer.lock:
-                found = self._ledger.at(range(first, min(first + 1_000, last + 1)))
-            yield from ((position, found[position].entry.envelope.type) for position in sorted(found))
+                page = self._reader.log(first, min(first + EVENTS_PAGE, last + 1))
+            yield from page
 
     # ---------------------------------------------------------------- shared
 

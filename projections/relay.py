@@ -80,6 +80,7 @@ class Relay:
         self._cursor = -1
         self._kept = -1
         self.opened_with = "not opened"
+        self.frozen = False  # a frozen replica carries nothing: it stays behind, as a stalled process would
 
     @property
     def embedder(self) -> Embedder | None:
@@ -98,6 +99,8 @@ class Relay:
         embedder = self.embedder
         if embedder is None:
             return Drained(0, 0, 0)
+        if self.frozen:
+            return Drained(0, 0, self.pending())
         index = self._opened(embedder)
         until, began = self._ledger.walk.position, time.monotonic()
         total = self.pending() if progress else 0

@@ -1,0 +1,8 @@
+-- What the demo does to the database behind the ledger's back, as its owner.
+
+-- name: revive_row
+UPDATE corrigenda.revision SET state = 'active', trust = 'unverified' WHERE revision = %(revision)s
+
+-- name: flip_byte
+UPDATE corrigenda.event SET envelope = set_byte(envelope, %(offset)s, get_byte(envelope, %(offset)s) # 1)
+WHERE seq = %(seq)s
