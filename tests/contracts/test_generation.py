@@ -164,7 +164,7 @@ HARMS = [truncate, empty, lengthen, delete, make_directory]
 def test_a_damaged_file_sets_the_generation_aside(
     root: Path, harm: Callable[[str, Path], None], name: str
 ) -> None:
-    """A file cut, emptied, lengthened, deleted or replaced leaves no generation; the damaged one is kept apart."""
+    """A file cut, emptied, lengthened, deleted or replaced leaves no generation; the rest is kept apart."""
     path = publish(root, manifest(), built().dump())
     harm(name, path)
     loaded = read(root)
