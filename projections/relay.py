@@ -162,6 +162,8 @@ class Relay:
 
     def _opened(self, embedder: Embedder) -> PartitionedIndex:
         if self._index is None:
+            # Another process may just have kept a generation above our walk: a newer one would be set aside.
+            self._ledger.catch_up()
             index = PartitionedIndex(embedder.dimension, self._make_index)
             loaded = load(
                 self._home,
