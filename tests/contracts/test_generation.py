@@ -161,15 +161,8 @@ HARMS = [truncate, empty, lengthen, delete, make_directory]
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("harm", HARMS)
-<<<<<<< HEAD
 def test_a_damaged_file_sets_the_generation_aside(root: Path, harm: Callable[[str, Path], None], name: str) -> None:
-    """A file cut, emptied, lengthened, deleted or replaced leaves no generation; the damaged one is kept apart."""
-=======
-def test_a_damaged_file_sets_the_generation_aside(
-    root: Path, harm: Callable[[str, Path], None], name: str
-) -> None:
     """A file cut, emptied, lengthened, deleted or replaced leaves no generation; the rest is kept apart."""
->>>>>>> vector
     path = publish(root, manifest(), built().dump())
     harm(name, path)
     loaded = read(root)
