@@ -50,7 +50,6 @@ def _receipt(session: Session, receipt: "Receipt", *, dry_run: bool) -> None:
 @click.option("--task-family", metavar="F", help="The kind of task it serves.")
 @click.option("--visibility", metavar="V", help="Who may see it.")
 @click.option("--id", "memory_id", metavar="MEM", help="The name to keep it under.")
-@click.option("--predecessor", metavar="REV", help="The head that it follows, where the memory has one.")
 @writes(names_revision=False)
 @pass_session
 def remember(
@@ -59,7 +58,6 @@ def remember(
     tags: tuple[str, ...],
     sources: tuple[str, ...],
     conversation: str | None,
-    predecessor: str | None,
     dry_run: bool,
     **rest: Any,  # Any: the options that go to the gateway under their own names
 ) -> None:
@@ -68,10 +66,7 @@ def remember(
     It becomes a new memory, or with --id the next version of one that has no head.
     """
     with session.gateway() as gateway:
-        before = None if predecessor is None else full_id(gateway, predecessor)
-        receipt = gateway.remember(
-            content, tags=tags, sources=sources, session=conversation, predecessor=before, dry_run=dry_run, **rest
-        )
+        receipt = gateway.remember(content, tags=tags, sources=sources, session=conversation, dry_run=dry_run, **rest)
     _receipt(session, receipt, dry_run=dry_run)
 
 
@@ -136,7 +131,7 @@ def restore(session: Session, rev: str, dry_run: bool, **how: Any) -> None:  # A
 @memories.command(cls=Verb, epilog="\b\nExample:\n  corrigenda memories link pep-345 pep-314")
 @click.argument("new")
 @click.argument("old")
-@writes()
+@writes(names_revision=False)
 @pass_session
 def link(session: Session, new: str, old: str, dry_run: bool, **how: Any) -> None:  # Any: as in `remember`
     """State that memory NEW supersedes memory OLD.
@@ -151,7 +146,7 @@ def link(session: Session, new: str, old: str, dry_run: bool, **how: Any) -> Non
 @memories.command(cls=Verb, epilog="\b\nExample:\n  corrigenda memories unlink pep-345 pep-314 --reason 'an error'")
 @click.argument("new")
 @click.argument("old")
-@writes(reason_required=True)
+@writes(reason_required=True, names_revision=False)
 @pass_session
 def unlink(session: Session, new: str, old: str, dry_run: bool, **how: Any) -> None:  # Any: as in `remember`
     """Withdraw, with a reason, that NEW supersedes OLD."""

@@ -21,10 +21,12 @@ _LINE_S = 5.0
 
 @dataclass(slots=True)
 class Meter:
-    """How far some work has got. `show` is cheap enough to be called for every item."""
+    """How far some work has got, phase by phase; a count that goes back begins the next phase.
 
-    verb: str
-    unit: str
+    `show` is cheap enough to be called for every item.
+    """
+
+    phases: list[tuple[str, str]]
     visible: bool
     redraws: bool
     began: float = field(default_factory=time.monotonic)
@@ -34,31 +36,41 @@ class Meter:
 
     def show(self, done: int, total: int | None) -> None:
         """Note that `done` of `total` are done, and draw that if the last drawing is long enough ago."""
-        self.latest = (done, total)
         now = time.monotonic()
+        if done < self.latest[0] and len(self.phases) > 1:
+            self._next_phase(now)
+        self.latest = (done, total)
         if self.visible and now - self.shown >= (_REDRAW_S if self.redraws else _LINE_S):
             self.shown = now
-            self._draw(line(self.verb, self.unit, done, total, elapsed_s=now - self.began))
+            self._draw(now)
 
     def close(self) -> None:
         """Draw the last state, so that what stays on the screen is true."""
         if self.drawn:
-            done, total = self.latest
-            self._draw(line(self.verb, self.unit, done, total, elapsed_s=time.monotonic() - self.began))
+            self._draw(time.monotonic())
             sys.stderr.write("\n" if self.redraws else "")
 
-    def _draw(self, text: str) -> None:
+    def _next_phase(self, now: float) -> None:
+        self.close()
+        self.phases = self.phases[1:]
+        self.began, self.shown, self.drawn = now, float("-inf"), False
+
+    def _draw(self, now: float) -> None:
         self.drawn = True
+        text = line(*self.phases[0], *self.latest, elapsed_s=now - self.began)
         sys.stderr.write(f"\r\x1b[K{text}" if self.redraws else text + "\n")
         sys.stderr.flush()
 
 
 @contextmanager
-def metered(session: "Session", verb: str, unit: str) -> Generator[Meter, None, None]:
-    """Give a meter that is seen on a terminal or where `--progress` asks for it, and close its line at the end."""
+def metered(session: "Session", *phases: tuple[str, str]) -> Generator[Meter, None, None]:
+    """Give a meter for phases (what is done, to what), and close its line at the end.
+
+    It is seen on a terminal, or where `--progress` asks for it.
+    """
     terminal = sys.stderr.isatty()
     visible = terminal and not session.quiet if session.progress is None else session.progress
-    meter = Meter(verb=verb, unit=unit, visible=visible, redraws=terminal)
+    meter = Meter(phases=list(phases), visible=visible, redraws=terminal)
     try:
         yield meter
     finally:

@@ -7,6 +7,7 @@ from cli.context import Session, pass_session
 from cli.exits import PARTIAL
 from cli.options import Verb
 from cli.output import give
+from cli.progress import metered
 
 
 @click.command(cls=Verb, epilog="\b\nExamples:\n  corrigenda recover --check-only\n  corrigenda recover -o json")
@@ -19,8 +20,8 @@ def recover(context: click.Context, session: Session, check_only: bool, dry_run:
 
     It replays what a killed process left undone, and says what needs a person.
     """
-    with session.gateway(replay=False) as gateway:
-        done = gateway.recover(check_only=check_only, dry_run=dry_run)
+    with session.gateway(replay=False) as gateway, metered(session, ("replayed", "items")) as meter:
+        done = gateway.recover(check_only=check_only, dry_run=dry_run, progress=meter.show)
     give(session, done, lambda: views.recovery(done, changes=not (check_only or dry_run)))
     if not done.ok:
         context.exit(PARTIAL)

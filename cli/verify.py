@@ -22,7 +22,7 @@ def verify(context: click.Context, session: Session, positions: Range, min_posit
     Exit 0 if all is well, 10 to 15 if not: the lowest that applies. It makes nothing and changes nothing.
     """
     first, last = positions
-    with session.bare(create=False, reach=min_position) as bare, metered(session, "verified", "events") as meter:
+    with session.bare(create=False, reach=min_position) as bare, metered(session, ("verified", "events")) as meter:
         report = bare.verify(first=first, last=last, progress=meter.show)
     found = as_document(report)
     give(session, report, lambda: views.verification(found, paint=session.paint))

@@ -41,6 +41,11 @@ def corrigenda(*args: str, stdin: str | bytes | None = None) -> Answer:
     return Answer(code, out.getvalue().decode(), err.getvalue().decode(), out.getvalue())
 
 
+def refused(answer: Answer, *words: str) -> bool:
+    """Whether it ended as a usage error that names these words, with nothing on stdout."""
+    return (answer.code, answer.out) == (2, "") and all(word in answer.err for word in words)
+
+
 def revision(cls: type = replies.Revision, **changes: Any) -> Any:
     """A revision that nothing is special about, but for the changes."""
     plain: dict[str, Any] = dict(

@@ -4,6 +4,7 @@ import json
 import unicodedata
 from pathlib import Path
 
+import msgspec
 import pytest
 from cli_hands import (
     MEM,
@@ -124,16 +125,7 @@ def test_raw_bytes_of_a_revision(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_event_with_its_payload(monkeypatch: pytest.MonkeyPatch) -> None:
     """`show SEQ` shows an event, and its payload behind a gutter."""
-    install(monkeypatch, show_event=_Event(**{**_fields(item(7)), "payload": {"reason": "moved"}}))
+    shown = msgspec.structs.asdict(item(7))
+    install(monkeypatch, show_event=replies.EventDetail(**shown, facts={"a": 1}, payload={"reason": "moved"}))
     out = corrigenda("show", "7").out
     assert out.startswith("7  memory.remembered.v1\n") and '  │   "reason": "moved"' in out
-
-
-class _Event(replies.LogItem):
-    """An event with its payload."""
-
-    payload: dict[str, str]
-
-
-def _fields(reply: replies.Reply) -> dict[str, object]:
-    return {name: getattr(reply, name) for name in reply.__struct_fields__}

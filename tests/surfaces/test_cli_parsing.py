@@ -1,24 +1,15 @@
 """What the command line makes of its words: global options, ids, texts, ranges, and what it refuses."""
 
-from pathlib import Path
-
 import click
 import pytest
-from cli_hands import MEM, NEXT, REV, T1, Answer, Stub, corrigenda, install, receipt, revision, search
+from cli_hands import MEM, NEXT, REV, T1, Stub, corrigenda, install, receipt, refused, revision, search
 
-import cli.memory
-import cli.options
 from cli.main import corrigenda as root
 
 
 @pytest.fixture
 def gateway(monkeypatch: pytest.MonkeyPatch) -> Stub:
     return install(monkeypatch, search=search(), show=revision(), log=iter(()), complete=())
-
-
-def refused(answer: Answer, *words: str) -> bool:
-    """Whether it ended as a usage error that names these words, with nothing on stdout."""
-    return (answer.code, answer.out) == (2, "") and all(word in answer.err for word in words)
 
 
 GLOBALS = (
@@ -83,6 +74,8 @@ def test_what_was_not_given_is_left_to_the_settings(gateway: Stub) -> None:
         ["recover", "--only", "index"],
         ["memories", "revoke", REV, "--reason", "r", "--cascade"],
         ["memories", "remember", "x", "--hold"],
+        ["memories", "remember", "x", "--predecessor", REV],
+        ["memories", "link", MEM, NEXT, "--if-revision", "3"],
         ["memories", "remember", "x", "--subject", "s"],
         ["memories", "search", "q", "--as-of", T1],
         ["memories", "forget", REV],
@@ -134,12 +127,12 @@ def test_a_write_passes_how_it_is_to_be_done(gateway: Stub) -> None:
 
 def test_remember_passes_everything(gateway: Stub) -> None:
     """Repeatable options become tuples, and --id and --session go by their Python names."""
-    options = "--kind note --tag a --tag b --source s --session c --id pep-1 --predecessor pep-1 --confidence 0.5"
+    options = "--kind note --tag a --tag b --source s --session c --id pep-1 --confidence 0.5"
     corrigenda("memories", "remember", "text", *options.split())
     (content,), named = gateway.asked("remember")
     assert content == "text"
     assert named["tags"] == ("a", "b") and named["sources"] == ("s",)
-    assert (named["session"], named["memory_id"], named["predecessor"]) == ("c", "pep-1", "pep-1")
+    assert (named["session"], named["memory_id"]) == ("c", "pep-1")
     assert (named["kind"], named["confidence"], named["dry_run"]) == ("note", "0.5", False)
 
 
@@ -198,87 +191,6 @@ def test_a_time_has_a_zone(gateway: Stub, moment: str) -> None:
     assert refused(corrigenda("log", "--since", moment), "--since")
 
 
-class TestTexts:
-    """TEXT is the words themselves, or `-`, `@FILE` and `@@`."""
-
-    def remembered(self, gateway: Stub, *words: str, stdin: bytes | None = None) -> str:
-        answer = corrigenda("memories", "remember", *words, stdin=stdin)
-        assert answer.code == 0, answer.err
-        return gateway.asked("remember")[0][0]
-
-    def test_stdin(self, gateway: Stub) -> None:
-        """`-` reads stdin, without the last line break that a shell adds."""
-        assert self.remembered(gateway, "-", stdin=b"two\nlines\n") == "two\nlines"
-
-    def test_stdin_keeps_all_but_one_line_break(self, gateway: Stub) -> None:
-        """Only one final line break is dropped."""
-        assert self.remembered(gateway, "-", stdin=b"x\n\r\n") == "x\n"
-
-    def test_file(self, gateway: Stub, tmp_path: Path) -> None:
-        """`@FILE` reads a file."""
-        (tmp_path / "text").write_text("grüße\n")
-        assert self.remembered(gateway, f"@{tmp_path}/text") == "grüße"
-
-    def test_literal_at(self, gateway: Stub) -> None:
-        """`@@x` is the text `@x`."""
-        assert self.remembered(gateway, "@@ana said so") == "@ana said so"
-
-    def test_other_texts_are_untouched(self, gateway: Stub) -> None:
-        """Blank, long and odd texts go to the gateway as they are: it decides."""
-        assert self.remembered(gateway, "--", "--  \t") == "--  \t"
-
-    def test_missing_file(self, gateway: Stub) -> None:
-        """A file that is not there is exit 2, and the message says how to write a text with @."""
-        assert refused(corrigenda("memories", "remember", "@/no/such"), "/no/such", "@@")
-
-    def test_not_utf8(self, gateway: Stub) -> None:
-        """Bytes that are not UTF-8 are refused, not mended."""
-        assert refused(corrigenda("memories", "remember", "-", stdin=b"a\xffb"), "UTF-8", "byte 1")
-
-    def test_stdin_only_once(self, gateway: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A command cannot read two texts from one stdin."""
-        again = [click.Argument(["more"], callback=cli.options.read_text)]
-        command = cli.memory.memories.commands["search"]
-        monkeypatch.setattr(command, "params", [*command.params, *again])
-        assert refused(corrigenda("memories", "search", "-", "-", stdin=b"x"), "once")
-
-    def test_bounded(self, gateway: Stub, tmp_path: Path) -> None:
-        """No more than a megabyte is taken in, whatever a file holds."""
-        with open(tmp_path / "big", "wb") as file:
-            file.truncate(cli.options.TEXT_BYTES_MAX + 1)
-        assert refused(corrigenda("memories", "remember", f"@{tmp_path}/big"), "bytes")
-
-
-class TestPrefixes:
-    """Our own ids may be abbreviated, callers' names never."""
-
-    def test_unique(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A prefix that one id begins with stands for it."""
-        gateway = install(monkeypatch, complete=(REV,))
-        corrigenda("memories", "retire", "rev_01J9ZK")
-        assert gateway.asked("complete")[0] == ("rev_01J9ZK",)
-        assert gateway.asked("retire")[0] == (REV,)
-
-    def test_ambiguous(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A prefix of several ids is exit 2 and lists them; nothing is done."""
-        gateway = install(monkeypatch, complete=(REV, NEXT))
-        assert refused(corrigenda("memories", "retire", "rev_01J9ZK"), REV, NEXT)
-        assert [name for name, _, _ in gateway.calls] == ["complete", "close"]
-
-    @pytest.mark.parametrize("name", ["pep-57", "rev_01J9Z", "mem_short", MEM, "01J9ZKAAAA"])
-    def test_names_are_not_completed(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-        """A caller's name, a whole id and too short a prefix are taken as they are."""
-        gateway = install(monkeypatch, complete=(REV,))
-        corrigenda("memories", "retire", name)
-        assert gateway.asked("retire")[0] == (name,)
-
-    def test_both_ends_of_a_link(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Each id of a command is completed by itself."""
-        gateway = install(monkeypatch, complete=lambda prefix: (prefix.ljust(30, "0"),))
-        corrigenda("memories", "link", "mem_01J9ZKA", "mem_01J9ZKB")
-        assert gateway.asked("link")[0] == ("mem_01J9ZKA".ljust(30, "0"), "mem_01J9ZKB".ljust(30, "0"))
-
-
 class TestOpenings:
     """Who opens what: the commands that must answer on a broken chain never walk it."""
 
@@ -301,7 +213,8 @@ class TestOpenings:
         gateway = install(monkeypatch, recover=SystemExit(0))
         corrigenda("recover", "--check-only")
         assert gateway.opened[0][1]["replay"] is False
-        assert gateway.asked("recover")[1] == {"check_only": True, "dry_run": False}
+        named = gateway.asked("recover")[1]
+        assert (named["check_only"], named["dry_run"]) == (True, False)
 
     def test_the_gateway_is_closed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Whatever happens, what was opened is closed."""

@@ -22,6 +22,7 @@ from cli_hands import (
 )
 
 from cli import progress, text, views
+from cli.context import Session
 from gateway import replies
 
 
@@ -161,6 +162,16 @@ class TestProgress:
     def test_nothing_at_all(self) -> None:
         """An empty piece of work divides by nothing."""
         assert progress.line("verified", "events", 0, 0, elapsed_s=0.0) == "verified 0 events  0/s"
+
+    def test_phases(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A count that goes back begins the next phase, on a line of its own."""
+        session = Session(progress=True)
+        with progress.metered(session, ("imported", "rows"), ("indexed", "items")) as meter:
+            for done in (1, 2, 1):
+                meter.show(done, 2)
+        lines = capsys.readouterr().err.splitlines()
+        assert [line.split()[0] for line in lines] == ["imported", "imported", "indexed", "indexed"]
+        assert "2/2 rows" in lines[1] and "1/2 items" in lines[3]
 
     @pytest.mark.parametrize(("words", "seen"), [([], False), (["--progress"], True), (["--no-progress"], False)])
     def test_only_on_demand_in_a_pipe(self, monkeypatch: pytest.MonkeyPatch, words: list[str], seen: bool) -> None:
