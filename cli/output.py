@@ -7,7 +7,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -17,6 +17,7 @@ from cli.text import inert, inert_json
 if TYPE_CHECKING:
     from gateway.replies import Reply
 
+Item = TypeVar("Item", bound="Reply")
 Document = Mapping[str, Any]  # Any: JSON
 
 _SCHEMA_VERSION = 1
@@ -67,7 +68,7 @@ def give(
         _lines(body[items])
 
 
-def give_stream(session: Session, items: Iterable["Reply"], text: Callable[["Reply"], str]) -> None:
+def give_stream(session: Session, items: Iterable[Item], text: Callable[[Item], str]) -> None:
     """Write a list of any length as it arrives; with `json` it is still one document."""
     if session.output == "text":
         for item in items:
