@@ -1,6 +1,6 @@
 """What people read: every answer as text. Pure: a reply in, text out, and nothing stored leaves unless inert."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from cli.text import Paint, block, inert, pairs, plain, table
@@ -30,10 +30,12 @@ def _coloured(word: str, paint: Paint) -> str:
 def receipt(done: "Receipt", *, dry_run: bool = False) -> str:
     """What one write did, or would have done."""
     types = ", ".join(dict.fromkeys(event.type for event in done.events))
-    if dry_run:
-        head = f"would be {done.outcome}" + (f": {types}" if types else "") + " (dry run, nothing was written)"
-    else:
+    if not dry_run:
         head = f"{done.outcome} at {done.position}" + (f": {types}" if types else "")
+    elif types:
+        head = f"dry run, nothing was stored; it would be at {done.position}: {types}"
+    else:
+        head = "dry run; it would change nothing"
     again = " (this key was used before; this is its answer)" if done.replayed else ""
     rows = [
         ("memory", done.memory_id and inert(done.memory_id)),
@@ -132,8 +134,9 @@ def _move(move: Mapping[str, Any]) -> str:  # Any: as in AuditEntry
     return inert(f"{move.get('revision', '')}: {before or 'new'} → {after}")
 
 
-def _worth(standing: Any) -> str:  # Any: [state, trust, floor], or null
-    return ", ".join(str(part) for part in cast(list[object], standing)[:2]) if isinstance(standing, list) else ""
+def _worth(standing: Sequence[object] | None) -> str:
+    """Return state and trust of `(state, trust, floor)`, the standing before or after a move."""
+    return ", ".join(str(part) for part in standing[:2]) if standing else ""
 
 
 def event_line(item: "LogItem") -> str:

@@ -248,4 +248,4 @@ def test_no_words_show_the_help() -> None:
 def test_a_dry_run_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """The text of a dry run cannot be taken for a receipt."""
     install(monkeypatch, retire=receipt())
-    assert corrigenda("memories", "retire", REV, "--dry-run").out.startswith("would be stored")
+    assert corrigenda("memories", "retire", REV, "--dry-run").out.startswith("dry run, nothing was stored")

@@ -48,6 +48,11 @@ class TestTexts:
         assert told.splitlines()[0] == "stored at 4: memory.remembered.v1"
         assert [line.split()[0] for line in told.splitlines()[1:]] == ["memory", "revision", "superseded", "trace"]
 
+    def test_a_dry_run(self) -> None:
+        """A dry run cannot be taken for a receipt, whether it would have changed something or not."""
+        assert views.receipt(receipt(), dry_run=True).startswith("dry run, nothing was stored; it would be at 4")
+        assert views.receipt(receipt(events=()), dry_run=True).startswith("dry run; it would change nothing")
+
     def test_a_replayed_receipt(self) -> None:
         """A replay is told apart from a first answer."""
         assert "used before" in views.receipt(receipt(replayed=True))

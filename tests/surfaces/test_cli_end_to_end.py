@@ -1,0 +1,209 @@
+"""The command line over the real system: a database, a ledger and an index, from the words to the answer."""
+
+import gzip
+import json
+from pathlib import Path
+
+import psycopg
+import pytest
+from cli_hands import Answer, corrigenda
+
+
+@pytest.fixture(autouse=True)
+def settings(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    """A project, a home of the test's own, and no embedder: it is not what is looked at here."""
+    for name, value in {"HOME": str(home), "PROJECT": "ap", "EMBEDDER": "none", "ACTOR": "human:ana"}.items():
+        monkeypatch.setenv(f"CORRIGENDA_{name}", value)
+
+
+@pytest.fixture
+def ledger(monkeypatch: pytest.MonkeyPatch, ledger_url: str) -> str:
+    """A ledger with two revisions of one memory, and its database's URL."""
+    monkeypatch.setenv("CORRIGENDA_DATABASE_URL", ledger_url)
+    assert corrigenda("db", "init").code == 0
+    assert corrigenda("memories", "remember", "user lives in Berlin", "--id", "home").code == 0
+    assert corrigenda("memories", "correct", "home", "user lives in Hamburg", "--reason", "moved in May").code == 0
+    return ledger_url
+
+
+def answer(*words: str) -> dict[str, object]:
+    """The document that a command line answers with."""
+    done = corrigenda("-o", "json", *words)
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+def refused(done: Answer, code: str) -> bool:
+    """Whether it ended with one paragraph on stderr that begins with this code."""
+    return done.out == "" and done.err.startswith(f"error {code}: ") and done.err.count("\n") == 1
+
+
+def last(url: str) -> int:
+    """The position of the ledger's last event."""
+    with psycopg.connect(url) as connection:
+        [(seq,)] = connection.execute("SELECT max(seq) FROM event").fetchall()
+    return seq
+
+
+def test_the_path_of_one_correction(ledger: str) -> None:
+    """What was remembered and corrected is explained, told, drawn, revoked and restored."""
+    story = answer("explain", "home")
+    first, second = (item["revision_id"] for item in answer("history", "home")["items"])
+    assert (story["revision_id"], story["head"], story["root"]) == (second, second, first)
+    assert "why: moved in May" in corrigenda("explain", "home").out
+    edges = answer("lineage", "home")["edges"]
+    assert {"from": second, "to": first, "kind": "supersedes"} in edges
+    assert answer("memories", "revoke", "home", "--reason", "poison")["revision_id"] == second
+    assert answer("explain", "home")["head"] is None
+    assert answer("memories", "restore", "home")["revision_id"] == second
+    assert answer("show", "home")["state"] == "active"
+
+
+def test_a_key_makes_it_safe_to_send_again(ledger: str) -> None:
+    """The same words with the same key are answered by the first receipt, and nothing is stored."""
+    words = ("memories", "remember", "once", "--idempotency-key", "k1")
+    first, second = answer(*words), answer(*words)
+    assert (first["replayed"], second["replayed"]) == (False, True)
+    assert first["revision_id"] == second["revision_id"]
+    assert refused(corrigenda("memories", "remember", "other", *words[3:]), "IDEMPOTENCY_KEY_REUSED")
+
+
+def test_a_dry_run_stores_nothing(ledger: str) -> None:
+    """`--dry-run` says what would be, and refuses what would be refused, and leaves the ledger as it is."""
+    before = last(ledger)
+    assert corrigenda("memories", "retire", "home", "--dry-run").out.startswith("dry run")
+    assert refused(corrigenda("memories", "restore", "home", "--dry-run"), "INVALID_TRANSITION")
+    assert last(ledger) == before
+
+
+def test_a_prefix_is_enough(ledger: str) -> None:
+    """The beginning of a revision's id finds it, if no other begins so; a name is never completed."""
+    first, second = (str(item["revision_id"]) for item in answer("history", "home")["items"])
+    unlike = next(at for at, pair in enumerate(zip(first, second, strict=True)) if len(set(pair)) == 2)
+    assert answer("show", first[: max(unlike + 1, 10)])["revision_id"] == first
+    done = corrigenda("show", first[:unlike])
+    assert (done.code, first in done.err, second in done.err) == (2, True, True)
+    assert refused(corrigenda("show", "hom"), "MEMORY_NOT_FOUND")
+
+
+def test_bad_words_have_the_registrys_code(ledger: str) -> None:
+    """Texts that cannot be stored are refused with one paragraph, and nothing of them is kept."""
+    before = last(ledger)
+    for text in ("", " \t", "x" * 8001, "a\udcff"):
+        assert refused(corrigenda("memories", "remember", "--", text), "VALIDATION_FAILED"), text
+    done = corrigenda("memories", "remember", "-", stdin=b"a\x00b")
+    assert (done.code, refused(done, "VALIDATION_FAILED")) == (2, True)
+    assert last(ledger) == before
+
+
+@pytest.mark.parametrize("text", ["👩‍👩‍👧 family", "שלום \u202eevil", "x" * 8000, "two\nlines"])
+def test_odd_texts_come_back_as_they_were(ledger: str, text: str) -> None:
+    """Emoji, right-to-left and long texts are stored whole; on the way out they are inert, and still the same."""
+    rev = str(answer("memories", "remember", "--", text)["revision_id"])
+    done = corrigenda("show", rev, "-o", "json")
+    assert json.loads(done.out)["content"] == text
+    assert "\u202e" not in done.out + corrigenda("show", rev).out
+
+
+def test_no_project(ledger: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a project a write is exit 2: a silent default is how things land in the wrong place."""
+    monkeypatch.delenv("CORRIGENDA_PROJECT")
+    done = corrigenda("memories", "remember", "x")
+    assert (done.code, refused(done, "VALIDATION_FAILED")) == (2, True)
+
+
+def test_an_agent_is_narrowed(ledger: str) -> None:
+    """`--actor agent:…` may not revoke; the refusal names the permission."""
+    done = corrigenda("memories", "revoke", "home", "--reason", "x", "--actor", "agent:bot")
+    assert (done.code, refused(done, "FORBIDDEN_ACTOR")) == (4, True)
+    assert "revoke" in done.err
+
+
+def test_a_position_to_wait_for(ledger: str) -> None:
+    """A reader answers at a position that is reached; ahead of the head it is UNAVAILABLE."""
+    assert corrigenda("history", "home", "--min-position", str(last(ledger))).code == 0
+    done = corrigenda("log", "--min-position", str(last(ledger) + 100))
+    assert (done.code, refused(done, "UNAVAILABLE")) == (7, True)
+
+
+def test_the_log(ledger: str) -> None:
+    """The log lists every event once, newest first, and all of it again in reverse."""
+    newest = [item["seq"] for item in answer("log")["items"]]
+    assert newest == list(range(last(ledger), -1, -1))
+    assert [item["seq"] for item in answer("log", "--reverse")["items"]] == newest[::-1]
+    assert [item["seq"] for item in answer("log", "1..2")["items"]] == [2, 1]
+
+
+def test_a_broken_chain(ledger: str) -> None:
+    """One byte of one event: what looks at the ledger as it lies still answers, everything else names the position."""
+    with psycopg.connect(ledger) as owner:
+        owner.execute("ALTER TABLE event DISABLE TRIGGER ALL")
+        owner.execute("UPDATE event SET envelope = set_byte(envelope, 20, get_byte(envelope, 20) # 1) WHERE seq = 2")
+    report = json.loads(corrigenda("verify", "-o", "json").out)
+    assert (report["ok"], report["exit_code"]) == (False, 10)
+    assert corrigenda("verify").code == 10
+    for words in (["log"], ["show", "2", "--raw"], ["status"], ["db", "check"], ["db", "url"]):
+        assert corrigenda(*words).code == 0, words
+    for words in (
+        ["history", "home"],
+        ["explain", "home"],
+        ["show", "home"],
+        ["memories", "retire", "home"],
+        ["recover"],
+    ):
+        done = corrigenda(*words, "-o", "json")
+        fault = json.loads(done.err)
+        assert (done.code, fault["code"], fault["details"]["position"]) == (10, "INTEGRITY_BROKEN", 2), words
+
+
+def test_no_key(ledger: str, home: Path) -> None:
+    """Without the ledger key nothing is verified: exit 15, and `doctor` names the key."""
+    (home / "keys" / "ledger.key").unlink()
+    done = corrigenda("history", "home")
+    assert (done.code, refused(done, "LEDGER_UNVERIFIED")) == (15, True)
+    checks = json.loads(corrigenda("doctor", "-o", "json").out)["items"]
+    assert [check["ok"] for check in checks if check["name"] == "key"] == [False]
+
+
+def test_an_empty_database(monkeypatch: pytest.MonkeyPatch, database_url: str) -> None:
+    """A database without the schema is SCHEMA_MISMATCH naming `db init`, which can be said twice."""
+    monkeypatch.setenv("CORRIGENDA_DATABASE_URL", database_url)
+    for words in (["status"], ["history", "x"], ["db", "check"], ["verify"]):
+        done = corrigenda(*words)
+        assert (done.code, refused(done, "SCHEMA_MISMATCH")) == (7, True), words
+        assert "corrigenda db init" in done.err
+    assert "none" in corrigenda("db", "current").out
+    first, second = answer("db", "init", "--origin", "ledger.example.org/main"), answer("db", "init")
+    assert first["origin"] == second["origin"] == "ledger.example.org/main"
+    done = corrigenda("db", "init", "--origin", "other.example.org")
+    assert (done.code, refused(done, "INVALID_INPUT")) == (5, True)
+
+
+def test_an_unreachable_database() -> None:
+    """A database that does not answer is UNAVAILABLE, on every command that needs it."""
+    for words in (["status"], ["history", "x"], ["verify"], ["db", "check"]):
+        done = corrigenda(*words, "--database-url", "postgresql://nobody@127.0.0.1:1/none")
+        assert (done.code, refused(done, "UNAVAILABLE")) == (7, True), words
+
+
+def test_nothing_is_made_by_looking(home: Path) -> None:
+    """`verify`, `doctor` and the readers of `db` leave an empty home empty."""
+    for words in (["verify"], ["doctor"], ["db", "url"], ["db", "check"], ["db", "current"]):
+        assert corrigenda(*words).code != 0, words
+    assert list(home.iterdir()) == []
+
+
+def test_another_tenant(ledger: str) -> None:
+    """A tenant that is not this ledger's is NOT_CONFIGURED."""
+    done = corrigenda("history", "home", "--tenant", "acme")
+    assert (done.code, refused(done, "NOT_CONFIGURED")) == (3, True)
+
+
+def test_a_file_that_is_not_what_it_should_be(ledger: str, tmp_path: Path) -> None:
+    """A file that is not gzip, or is cut in the middle, is exit 2, and nothing of it is stored."""
+    before, whole = last(ledger), gzip.compress(b'{"pep": 1}\n' * 2000)
+    for name, content in {"plain": b"{}\n", "cut": whole[: len(whole) // 2]}.items():
+        (tmp_path / name).write_bytes(content)
+        done = corrigenda("import", str(tmp_path / name), "--format", "peps")
+        assert (done.code, refused(done, "VALIDATION_FAILED")) == (2, True), name
+    assert last(ledger) == before
