@@ -247,7 +247,7 @@ class Check(Reply, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Verification(Reply, frozen=True, kw_only=True):
-    """What `verify` found: `msgspec.convert(report, Verification, from_attributes=True)` of a `ledger.verify.Report`."""
+    """What `verify` found: `msgspec.convert` makes it of a `ledger.verify.Report`, with `from_attributes=True`."""
 
     ok: bool
     exit_code: int
