@@ -258,3 +258,11 @@ def test_columns_emptied(tampering: Tampering) -> None:
     )
     found = failed(tampering.report())
     assert (found["canonical"], found["chain"], found["seals"]) == (5, 5, 5)
+
+
+def test_a_row_moved_far_above_the_head(tampering: Tampering) -> None:
+    """The gap is found, however wide it is, and so is what lies beyond it."""
+    tampering.run("UPDATE corrigenda.event SET seq = 1000000 WHERE ledger = %(ledger)s AND seq = 5")
+    assert failed(tampering.report()) == {"chain": 5, "streams": 6}
+    assert [row[0] for row in tampering.store.whole_after(8, 100)] == [1_000_000]
+    assert refused(tampering) == (5, "chain")
