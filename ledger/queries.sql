@@ -58,15 +58,23 @@ SELECT %(ledger)s, u.* FROM unnest(
     %(seqs)s::bigint[], %(revisions)s::text[], %(effects)s::text[], %(lineages)s::text[]) u
 
 -- name: read_after
--- The walk's page: what is needed to follow the chain, in order.
+-- The walk's page: what is needed to follow the chain, in order. A page is a range of positions: with a LIMIT instead,
+-- and without statistics, the rest of the ledger is read and sorted for every page.
 SELECT seq, envelope, seal FROM corrigenda.event
-WHERE ledger = %(ledger)s AND seq > %(after)s ORDER BY seq LIMIT %(limit)s
+WHERE ledger = %(ledger)s AND seq > %(after)s AND seq <= %(until)s ORDER BY seq
 
 -- name: read_whole_after
--- The verification's page: everything that is stored of each event.
+-- The verification's page: everything that is stored of each event. A plain join would read all payloads below the
+-- page again for every page.
 SELECT e.seq, e.stream, e.stream_seq, e.envelope, e.hash, e.seal, e.request, p.salt, p.body
-FROM corrigenda.event e LEFT JOIN corrigenda.payload p ON p.ledger = e.ledger AND p.seq = e.seq
-WHERE e.ledger = %(ledger)s AND e.seq > %(after)s ORDER BY e.seq LIMIT %(limit)s
+FROM corrigenda.event e
+LEFT JOIN LATERAL (
+    SELECT salt, body FROM corrigenda.payload WHERE ledger = %(ledger)s AND seq = e.seq LIMIT 1) p ON true
+WHERE e.ledger = %(ledger)s AND e.seq > %(after)s AND e.seq <= %(until)s ORDER BY e.seq
+
+-- name: next_position
+-- Where the ledger goes on after a range that holds nothing; null at its end.
+SELECT min(seq) FROM corrigenda.event WHERE ledger = %(ledger)s AND seq > %(after)s
 
 -- name: read_before
 -- The log's page, newest first.

@@ -177,13 +177,13 @@ class Store:
         return HeadRow(*row)
 
     def after(self, position: int, limit: int) -> list[Stored]:
-        """Return at most `limit` events above a position, in order, without their payloads."""
-        rows = self._all("read_after", after=position, limit=limit)
+        """Return at most `limit` events above a position, in order, without their payloads; none only at the end."""
+        rows = self._page("read_after", position, limit)
         return [Stored(seq, bytes(envelope), bytes(seal), None, None) for seq, envelope, seal in rows]
 
     def whole_after(self, position: int, limit: int) -> list[Row]:
-        """Return at most `limit` events above a position with every column that is stored of them."""
-        return self._all("read_whole_after", after=position, limit=limit)
+        """Return at most `limit` events above a position with every column that is stored of them, as `after` does."""
+        return self._page("read_whole_after", position, limit)
 
     def before(self, position: int, limit: int) -> list[Row]:
         """Return at most `limit` events below a position, newest first: seq, envelope, hash, seal."""
@@ -234,6 +234,17 @@ class Store:
 
     def _all(self, query: str, **params: Any) -> list[Row]:  # Any: as Params
         return self.query(QUERIES[query], params)
+
+    def _page(self, query: str, position: int, limit: int) -> list[Row]:
+        """Return the rows of the next `limit` positions; where rows were removed, those above the gap."""
+        rows = self._all(query, after=position, until=position + limit)
+        if rows:
+            return rows
+        further = self._one("next_position", after=position)
+        if further is None or further[0] is None:
+            return []
+        below = int(further[0]) - 1
+        return self._all(query, after=below, until=below + limit)
 
     def _one(self, query: str, **params: Any) -> Row | None:  # Any: as Params
         rows = self._all(query, **params)

@@ -107,7 +107,7 @@ def verify(
 # A row as `read_whole_after` gives it: seq, stream, stream_seq, envelope, hash, seal, request, salt, body. Whoever
 # tampers with the tables may leave a column empty.
 _Bytes = bytes | None
-_Row = tuple[int, str, int, _Bytes, _Bytes, _Bytes, _Bytes, _Bytes, _Bytes]
+_Row = tuple[int, str | None, int | None, _Bytes, _Bytes, _Bytes, _Bytes, _Bytes, _Bytes]
 
 
 class _HeadRow(NamedTuple):
@@ -174,7 +174,8 @@ class _Pass:
             envelope = codec.decode_envelope(raw)
         except codec.NotCanonical as error:
             self._bad("canonical", seq, "an envelope in canonical form", str(error))
-            self._streams[stream] = _StreamEnd(stream_seq + 1, None, seq)
+            if stream is not None and stream_seq is not None:
+                self._streams[stream] = _StreamEnd(stream_seq + 1, None, seq)
             self._append_left = None
             sound = False
         else:
@@ -202,7 +203,9 @@ class _Pass:
         self.seals_seen += seal is not None and seal[:8] == expected[:8]
         return False
 
-    def _check_columns(self, envelope: Envelope, seq: int, stream: str, stream_seq: int, request: bytes | None) -> None:
+    def _check_columns(
+        self, envelope: Envelope, seq: int, stream: str | None, stream_seq: int | None, request: bytes | None
+    ) -> None:
         if envelope.seq != seq:
             self._bad("chain", seq, f"the entry of position {seq}", f"the one of position {envelope.seq}")
         if (envelope.stream, envelope.stream_seq) != (stream, stream_seq):
