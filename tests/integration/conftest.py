@@ -1,13 +1,110 @@
-"""A small ledger, and somebody who tampers with it."""
+"""Fixtures of the integration tests: gateways on a database of the test's own, and a house that is in order after."""
 
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
+import corrigenda
+import migrations
+from gateway.service import Gateway
+from projections import embedders
+from projections.embedders import Embedder
+from tests.conftest import fresh_database
+from tests.house import WORDS, assert_house_in_order
 from tests.ledgers import WrittenLedger
 from tests.tampering import Tampering, write_nine
+
+PROJECT = "atlas"
+ACTOR = "human:ana"
+
+
+@pytest.fixture(scope="session")
+def shared_url(server_url: str) -> Iterator[str]:
+    """Return the connection string of the one migrated database that these tests use after each other."""
+    with fresh_database(server_url) as url:
+        migrations.upgrade(url)
+        yield url
+
+
+@pytest.fixture
+def ledger_url(shared_url: str) -> Iterator[str]:
+    """Return the connection string of a migrated database without a ledger: emptied, which is quicker than a new one.
+
+    A test that changes the schema takes `database_url` instead.
+    """
+    yield shared_url
+    with psycopg.connect(shared_url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        connection.execute("SET session_replication_role = replica")
+        found = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'corrigenda'").fetchall()
+        for table in (name for (name,) in found if name != "alembic_version"):
+            connection.execute(psycopg.sql.SQL("TRUNCATE corrigenda.{}").format(psycopg.sql.Identifier(table)))
+
+
+class Here:
+    """Opens gateways on one database and home. `broken` says that the test has damaged them on purpose."""
+
+    def __init__(self, ledger_url: str, home: Path) -> None:
+        self.ledger_url = ledger_url
+        self.home = home
+        self.broken = False
+        self._opened: list[Gateway] = []
+
+    def __call__(self, **settings: Any) -> Gateway:  # Any: what corrigenda.open takes
+        """Return an open gateway, Ana's on the project atlas unless something else is asked for."""
+        given = {"project": PROJECT, "actor": ACTOR, **settings}
+        opened = corrigenda.open(self.ledger_url, home=self.home, **given)
+        self._opened.append(opened)
+        return opened
+
+    def close(self) -> None:
+        """Close what is still open."""
+        for opened in self._opened:
+            opened.close()
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take away the settings of whoever runs the tests."""
+    for name in [*os.environ]:
+        if name.startswith(("CORRIGENDA_", "DATABASE_URL")) and not name.startswith("CORRIGENDA_TEST_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def words_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put an embedder in place of the built-in one that needs no model; `none` stays none."""
+
+    def load(name: str) -> Embedder | None:
+        return None if name == embedders.NONE else WORDS
+
+    monkeypatch.setattr(embedders, "load", load)
+
+
+@pytest.fixture
+def open_here(ledger_url: str, home: Path, words_embedder: None) -> Iterator[Here]:
+    """Return what opens gateways on this test's ledger; afterwards the house has to be in order."""
+    here = Here(ledger_url, home)
+    try:
+        yield here
+    finally:
+        here.close()
+    if not here.broken:
+        assert_house_in_order(ledger_url, home)
+
+
+@pytest.fixture
+def gateway(open_here: Here) -> Gateway:
+    """Return Ana's gateway on the project atlas."""
+    return open_here()
 
 
 @pytest.fixture
