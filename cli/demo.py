@@ -191,9 +191,7 @@ def _tamper(story: Story, home: Path, position: int) -> None:
 
 
 def _first_bad_position(report: Verification) -> int:
-    return min(
-        check["first_bad_position"] for check in report.checks.values() if check.get("first_bad_position") is not None
-    )
+    return min(check.first_bad_position for check in report.checks.values() if check.first_bad_position is not None)
 
 
 def _sql(home: Path, query: str, **params: object) -> None:

@@ -107,7 +107,7 @@ class BareGateway:
     ) -> Verification:
         """Return what one pass over everything that is stored found."""
         report = verify(self._opened(), self._keys(), first=first or 0, last=last, progress=progress)
-        return msgspec.convert(msgspec.to_builtins(report), Verification)
+        return msgspec.convert(report, Verification, from_attributes=True)
 
     def raw(self, seq: int) -> bytes:
         """Return the stored bytes of one event, whatever they are. Errors: EVENT_NOT_FOUND."""

@@ -88,15 +88,10 @@ def connect(settings: Settings) -> tuple[Server | None, Database]:
 
     The embedded server's schema is made and migrated here, on first use; anybody else's is theirs to migrate.
     """
-    if settings.database_url is not None:
-        database = Database(settings.database_url, pooled=settings.pooled)
-        database.check_schema()
-        return None, database
-    server = attach(settings.home, grace_s=settings.embedded_grace_s)
-    database = Database(server.dsn, pooled=settings.pooled)
+    server = None if settings.database_url else attach(settings.home, grace_s=settings.embedded_grace_s)
+    database = Database(settings.database_url or (server.dsn if server else ""), pooled=settings.pooled)
     try:
-        found = database.schema_version()
-        if found is None or found < LATEST:
+        if server is not None and (database.schema_version() or "") < LATEST:
             upgrade(server.dsn)
         database.check_schema()
     except BaseException:

@@ -183,20 +183,6 @@ class Recovery(Reply, frozen=True, kw_only=True):
     incarnation: int
 
 
-class Verification(Reply, frozen=True, kw_only=True):
-    """What one pass over everything that is stored found. `exit_code` is 0, 10 or 15."""
-
-    ok: bool
-    exit_code: int
-    events: int
-    size: int
-    root: str | None
-    head: str | None
-    checks: dict[str, dict[str, Any]]  # Any: status, and where one failed its first bad position
-    unanchored_tail: int
-    erased: int
-
-
 class Status(Reply, frozen=True, kw_only=True):
     """One screen about the ledger and what is derived from it."""
 
