@@ -1,6 +1,6 @@
 """What people read: every answer as text. Pure: a reply in, text out, and nothing stored leaves unless inert."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from cli.text import Paint, block, inert, pairs, plain, table
@@ -130,13 +130,11 @@ def _audit(entry: "AuditEntry") -> str:
 
 
 def _move(move: Mapping[str, Any]) -> str:  # Any: as in AuditEntry
-    before, after = _worth(move.get("before")), _worth(move.get("after"))
-    return inert(f"{move.get('revision', '')}: {before or 'new'} → {after}")
-
-
-def _worth(standing: Sequence[object] | None) -> str:
-    """Return state and trust of `(state, trust, floor)`, the standing before or after a move."""
-    return ", ".join(str(part) for part in standing[:2]) if standing else ""
+    before, after = (
+        ", ".join(move[name] for name in names if move[name])
+        for names in (("from_state", "from_trust"), ("to_state", "to_trust"))
+    )
+    return inert(f"{move['revision']}: {before or 'new'} → {after}")
 
 
 def event_line(item: "LogItem") -> str:

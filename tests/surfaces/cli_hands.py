@@ -157,7 +157,15 @@ def explanation(**changes: Any) -> replies.Explanation:
         actor="human:ana",
         trace_id=OP,
         reason="moved in May",
-        moves=({"revision": REV, "before": ("active", "unverified", "verified"), "after": ["superseded", "u", "v"]},),
+        moves=(
+            {
+                "revision": REV,
+                "from_state": "active",
+                "from_trust": "unverified",
+                "to_state": "superseded",
+                "to_trust": "unverified",
+            },
+        ),
     )
     plain: dict[str, Any] = dict(
         state="superseded", superseded_by=(NEXT,), superseded_at=T2, head=NEXT, root=REV, audit=(told,)

@@ -50,7 +50,9 @@ def test_the_path_of_one_correction(ledger: str) -> None:
     story = answer("explain", "home")
     first, second = (item["revision_id"] for item in answer("history", "home")["items"])
     assert (story["revision_id"], story["head"], story["root"]) == (second, second, first)
-    assert "why: moved in May" in corrigenda("explain", "home").out
+    told = corrigenda("explain", "home").out
+    assert "why: moved in May" in told
+    assert f"{first}: active, unverified → superseded, unverified" in told and f"{second}: new → active" in told
     edges = answer("lineage", "home")["edges"]
     assert {"from": second, "to": first, "kind": "supersedes"} in edges
     assert answer("memories", "revoke", "home", "--reason", "poison")["revision_id"] == second

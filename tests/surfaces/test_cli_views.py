@@ -70,7 +70,7 @@ class TestTexts:
         assert f"It is superseded and unverified. {NEXT} took its place at {T2}." in story
         assert f"began with {REV}; the head is {NEXT}." in story
         assert "by human:ana" in story and "why: moved in May" in story
-        assert f"{REV}: active, unverified → superseded, u" in story
+        assert f"{REV}: active, unverified → superseded, unverified" in story
 
     def test_an_explanation_without_a_head(self) -> None:
         """A headless lineage is told to serve nothing."""
