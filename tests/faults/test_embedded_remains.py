@@ -32,13 +32,13 @@ def test_no_shared_memory_outlives_removed_data(house: House) -> None:
     assert not _segments(inode)
 
 
-def test_shared_memory_in_use_is_left_alone(house: House) -> None:
+def test_shared_memory_in_use_is_left_alone(lived_in: House) -> None:
     """A segment with processes attached is a running server's."""
-    _, answer = house.stay()
+    _, answer = lived_in.stay()
     data = answer.state / "data"
     remains.remove_shared_memory(data)
     assert _segments(data.stat().st_ino)
-    assert house.sql(answer, "SELECT 1") == [[1]]
+    assert lived_in.sql(answer, "SELECT 1") == [[1]]
 
 
 def test_an_old_copy_of_the_binaries_is_removed(base: Path) -> None:
@@ -60,9 +60,9 @@ def test_a_copy_that_a_server_runs_is_kept(base: Path) -> None:
 
 
 @needs_root
-def test_a_running_server_holds_its_copy(house: House) -> None:
+def test_a_running_server_holds_its_copy(lived_in: House) -> None:
     """The postmaster itself keeps the lock on its binaries, whoever started it."""
-    answer = house.visit()
+    answer = lived_in.visit()
     copy = Path(os.readlink(f"/proc/{answer.postmaster}/exe")).parents[3]
     held = [os.readlink(path) for path in Path(f"/proc/{answer.postmaster}/fd").iterdir()]
     assert str(copy.with_name(f".{copy.name}.lock")) in held

@@ -112,7 +112,7 @@ def test_a_second_client_finds_the_same_server(running: Running) -> None:
 def test_twenty_cold_starts_make_one_cluster(anybodys_house: House) -> None:
     """Twenty attaches by four processes at once, on a fresh home: one initdb, one server, one watcher."""
     clients = [anybodys_house.client("--attaches", "5") for _ in range(4)]
-    answers = [anybodys_house._noted(client.answer()) for client in clients]
+    answers = [anybodys_house.noted(client.answer()) for client in clients]
     assert len({answer.postmaster for answer in answers}) == 1
     assert sum("making a new database cluster" in answer.told for answer in answers) == 1
     assert len({answer.facts["system_identifier"] for answer in answers}) == 1
@@ -131,19 +131,19 @@ def test_locate_and_an_attach_without_create_make_nothing(house: House) -> None:
     assert not list(house.home.iterdir())
 
 
-def test_locate_names_a_stopped_server(house: House) -> None:
+def test_locate_names_a_stopped_server(lived_in: House) -> None:
     """The connection string is known without starting anything."""
-    answer = house.visit()
-    house.stop()
-    assert locate(house.home) == answer.dsn
+    answer = lived_in.visit()
+    lived_in.stop()
+    assert locate(lived_in.home) == answer.dsn
     assert not alive(answer.postmaster)
 
 
-def test_stop_is_refused_while_a_client_is_there(house: House) -> None:
+def test_stop_is_refused_while_a_client_is_there(lived_in: House) -> None:
     """A server with a client is left alone; BUSY says so."""
-    _, answer = house.stay()
+    _, answer = lived_in.stay()
     with pytest.raises(UnavailableError) as refused:
-        stop(house.home)
+        stop(lived_in.home)
     assert refused.value.details["reason"] == "BUSY"
     assert alive(answer.postmaster)
 
@@ -157,29 +157,29 @@ def test_stop_with_remove_leaves_no_data(house: House) -> None:
     assert second.facts["system_identifier"] != first.facts["system_identifier"]
 
 
-def test_no_pipe_of_the_client_is_held(house: House) -> None:
+def test_no_pipe_of_the_client_is_held(lived_in: House) -> None:
     """`subprocess.run(capture_output=True)` returns, and `| tail` ends, while the server lives on."""
     began = time.monotonic()
-    line = f'"{sys.executable}" "{CLIENT}" visit "{house.home}" 30 2>&1 | tail -n 1'
-    house._homes.add(str(house.home))
+    line = f'"{sys.executable}" "{CLIENT}" visit "{lived_in.home}" 30 2>&1 | tail -n 1'
+    lived_in.homes.add(str(lived_in.home))
     done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, timeout=25, cwd="/")
     assert time.monotonic() - began < 20
     assert b"attach_s" in done.stdout
-    answer = house.visit()
+    answer = lived_in.visit()
     assert alive(answer.postmaster) and alive(watcher_of(answer))
 
 
-def test_an_interrupt_of_the_clients_group_leaves_the_server(house: House) -> None:
+def test_an_interrupt_of_the_clients_group_leaves_the_server(lived_in: House) -> None:
     """Ctrl-C ends the client and its group, and not the server or its watcher, which have their own sessions."""
-    _, answer = house.stay()
+    client, answer = lived_in.stay()
     groups = {os.getpgid(pid) for pid in (answer.postmaster, watcher_of(answer))}
-    assert os.getpgid(house._clients[0].process.pid) not in groups
+    assert os.getpgid(client.process.pid) not in groups
 
 
-def test_a_closed_server_may_be_closed_again(house: House) -> None:
+def test_a_closed_server_may_be_closed_again(lived_in: House) -> None:
     """`close` is idempotent, and the context manager closes."""
-    house._homes.add(str(house.home))
-    with attach(house.home, grace_s=0.5) as server:
+    lived_in.homes.add(str(lived_in.home))
+    with attach(lived_in.home, grace_s=0.5) as server:
         postmaster = int((server.place.data / "postmaster.pid").read_text().split()[0])
     server.close()
     assert gone_after_s(postmaster, 20) is not None
