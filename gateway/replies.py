@@ -222,30 +222,6 @@ class ImportReport(Reply, frozen=True, kw_only=True):
     incarnation: int
 
 
-class Check(Reply, frozen=True, kw_only=True, omit_defaults=True):
-    """The outcome of one check of a verification. `status` is ok, failed or skipped; `why` says what limits it."""
-
-    status: str
-    first_bad_position: int | None = None
-    expected: str | None = None
-    found: str | None = None
-    why: str | None = None
-
-
-class Verification(Reply, frozen=True, kw_only=True):
-    """What `verify` found: `msgspec.convert` makes it of a `ledger.verify.Report`, with `from_attributes=True`."""
-
-    ok: bool
-    exit_code: int
-    events: int
-    size: int
-    root: str | None
-    head: str | None
-    checks: dict[str, Check]
-    unanchored_tail: int
-    erased: int
-
-
 def document(reply: Reply) -> dict[str, Any]:  # Any: JSON
     """Return the JSON form of an answer: `schema_version` first; ids that do not apply are left out of receipts."""
     body = msgspec.to_builtins(reply)

@@ -55,9 +55,9 @@ class Tampering:
         named = changing.format(table=sql.Identifier(table), column=sql.Identifier(column))
         self.run(named, seq=seq, byte=byte)
 
-    def report(self, keys: LedgerKeys | None = None, **range_: int) -> Report:
+    def report(self, keys: LedgerKeys | None = None, *, first: int = 0, last: int | None = None) -> Report:
         """Verify with the ledger's own key, or another."""
-        return verify(self.store, keys or self.keys, **range_)
+        return verify(self.store, keys or self.keys, first=first, last=last)
 
     def walk(self) -> int:
         """Follow the ledger as a new process does."""
