@@ -8,10 +8,12 @@ from ledger.memories import LineageState, StateLink, WithdrawLink
 
 
 def state_link(append: Append, pair: tuple[str, str], reason: str | None) -> None:
-    """Decide a link in both lineages' streams; refuse one to itself or one that would close a cycle."""
+    """Decide a link in both lineages' streams; refuse one to itself, to another project, or that closes a cycle."""
     newer, older = pair
     if newer == older:
         refuse("INVALID_INPUT", "A memory cannot supersede itself. Name two memories.")
+    if _project(append.state(newer)) != _project(append.state(older)):
+        refuse("INVALID_INPUT", "A memory supersedes only memories of its own project. Name two of one project.")
     if (newer, older) not in append.state(newer).links and link_would_cycle(append.state, newer=newer, older=older):
         refuse(
             "INVALID_TRANSITION",
@@ -54,6 +56,10 @@ def reach(start: str, following: Callable[[str], Iterable[str]], depth: int | No
         frontier = [item for item in dict.fromkeys(found) if item not in distance]
         distance.update(dict.fromkeys(frontier, max(distance.values()) + 1))
     return distance
+
+
+def _project(state: LineageState) -> str | None:
+    return state.revisions[state.latest].scope.project if state.latest else None
 
 
 def _ordered(state: LineageState) -> list[tuple[str, str]]:

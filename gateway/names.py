@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from gateway.lineages import Lineages
 from ledger.errors import failure, refuse
 from ledger.governance import AssignedName, NameAssigned
-from ledger.ids import is_ours, kind_of
+from ledger.ids import MEMORY, REVISION, is_ours, kind_of
 from ledger.memories import LineageState
 from ledger.verified import VerifiedLedger
 from projections.lineage import QUERIES
@@ -101,10 +101,12 @@ class References:
         found: tuple[str, str | None] | None
         if not is_ours(reference):
             found = self._by_name(reference)
-        elif kind_of(reference) == "rev":
+        elif kind_of(reference) == REVISION:
             found = self._by_revision(reference)
+        elif kind_of(reference) == MEMORY and self._ledger.walk.stream(reference).version:
+            found = (reference, None)
         else:
-            found = (reference, None) if self._ledger.walk.stream(reference).version else None
+            found = None
         if found is None or not self._in_project(self._lineages.state(found[0])):
             raise not_found()
         return found

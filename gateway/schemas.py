@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from ledger import limits
 from ledger.clock import stamp
 from ledger.errors import failure
-from ledger.ids import is_callers_id, is_ours
+from ledger.ids import MEMORY, is_callers_id, is_ours, kind_of
 from ledger.scope import default_visibility
 
 Kind = Literal["fact", "preference", "learning", "decision", "procedure", "task", "other"]
@@ -75,7 +75,7 @@ def _name(value: str) -> str:
 
 
 def _identifier(value: str) -> str:
-    if not is_callers_id(value):
+    if not (is_callers_id(value) or (is_ours(value) and kind_of(value) == MEMORY)):
         raise ValueError("is not 1 to 128 characters of A-Z a-z 0-9 . _ : - in another shape than the ledger's own ids")
     return value
 
@@ -127,7 +127,7 @@ class ScopeRequest(Request):
 
 
 class RememberRequest(ScopeRequest):
-    """A text to remember. `memory_id` names the lineage."""
+    """A text to remember. `memory_id` names the lineage; one in the shape of ours has to be there already."""
 
     content: Content
     kind: Kind = "fact"

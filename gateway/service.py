@@ -32,6 +32,7 @@ from gateway.texts import correction_text, remembered_text
 from gateway.writing import Wish, Writer
 from ledger.clock import Clock
 from ledger.errors import refuse
+from ledger.ids import is_ours
 from ledger.memories import Correct, Remember, Restore, Retire, Revoke
 from ledger.message import ScopeIds
 from ledger.verified import VerifiedLedger
@@ -115,7 +116,8 @@ class Gateway:
     ) -> Receipt:
         """Store a text as a new memory, or under `memory_id` as the new head of one that has none.
 
-        Errors: VALIDATION_FAILED, FORBIDDEN_ACTOR, STALE_PREDECESSOR (the memory has a head), INVALID_INPUT.
+        Errors: VALIDATION_FAILED, FORBIDDEN_ACTOR, STALE_PREDECESSOR (the memory has a head), INVALID_INPUT,
+        MEMORY_NOT_FOUND (an id of ours that is none of this project's memories).
         """
         given = {
             "content": content, "kind": kind, "tags": tuple(tags), "confidence": confidence, "origin": origin,
@@ -224,7 +226,7 @@ class Gateway:
             append.decide(lineage, Restore(revision=old, reason=reason))
 
         given = {"revision": revision, "reason": reason}
-        return self._write("restore", "write", given, decide, idempotency_key, dry_run)
+        return self._write("restore", None, given, decide, idempotency_key, dry_run)
 
     def link(
         self,
@@ -237,7 +239,8 @@ class Gateway:
     ) -> Receipt:
         """State that one memory supersedes another; neither's states change.
 
-        Errors: INVALID_INPUT (to itself), NO_CHANGE (stated already), INVALID_TRANSITION (it would close a cycle).
+        Errors: INVALID_INPUT (to itself, or to another project's), NO_CHANGE (stated already), INVALID_TRANSITION (it
+        would close a cycle).
         """
         schemas.parse(schemas.ReasonRequest, reason=reason)
 
@@ -409,13 +412,15 @@ class Gateway:
     def _write(
         self,
         operation: str,
-        permission: str,
+        permission: str | None,
         given: Mapping[str, Any],  # Any: JSON
         decide: Callable[[Append], None],
         key: str | None,
         dry_run: bool,
     ) -> Receipt:
-        self._require(permission)
+        """Carry out one act. Without a `permission` it is for `decide` to say which one the act needs."""
+        if permission is not None:
+            self._require(permission)
         schemas.parse(schemas.Who, actor=self._actor, project=self._project, idempotency_key=key)
         request = {"project": self._project, **given}
         wish = Wish(
@@ -459,8 +464,7 @@ class Gateway:
     def _remember(self, append: Append, request: schemas.RememberRequest) -> None:
         project = append.name("project", self._names.root, self._need_project())
         scope = name_scope(append, project, request)
-        memory = request.memory_id
-        lineage = self._fresh("mem") if memory is None else append.name("memory", project, memory)
+        lineage = self._lineage_for(append, project, request.memory_id)
         self._check_beginning_anew(append, lineage)
         append.decide(
             lineage,
@@ -474,6 +478,12 @@ class Gateway:
                 text=remembered_text(request),
             ),
         )
+
+    def _lineage_for(self, append: Append, project: str, memory: str | None) -> str:
+        """Return the lineage that a text is remembered in: a new one, the one of that name, or one that is there."""
+        if memory is None:
+            return self._fresh("mem")
+        return self._references.lineage(memory) if is_ours(memory) else append.name("memory", project, memory)
 
     def _check_beginning_anew(self, append: Append, lineage: str) -> None:
         """Giving a memory a new head after a revocation overrules it, and needs the permission `correct`."""

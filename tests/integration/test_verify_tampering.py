@@ -2,6 +2,7 @@
 refuses what it covers.
 """
 
+from collections.abc import Iterator
 from typing import LiteralString
 
 import pytest
@@ -10,8 +11,17 @@ from ledger import digest
 from ledger.chain import broken
 from ledger.errors import IntegrityError
 from ledger.verified import VerifiedLedger
+from tests.conftest import fresh_database
 from tests.ledgers import WrittenLedger
 from tests.tampering import FIRST, Tampering, failed, refused
+
+
+@pytest.fixture
+def ledger_url(server_url: str, migrated_template: str) -> Iterator[str]:
+    """Return a database of the test's own: what is done to its tables here cannot be undone for the next test."""
+    with fresh_database(server_url, template=migrated_template) as url:
+        yield url
+
 
 # ---------------------------------------------------------------- entries and payloads
 
