@@ -183,6 +183,30 @@ class Recovery(Reply, frozen=True, kw_only=True):
     incarnation: int
 
 
+class Check(Reply, frozen=True, kw_only=True, omit_defaults=True):
+    """The outcome of one check of a verification. `status` is ok, failed or skipped; `why` says what limits it."""
+
+    status: str
+    first_bad_position: int | None = None
+    expected: str | None = None
+    found: str | None = None
+    why: str | None = None
+
+
+class Verification(Reply, frozen=True, kw_only=True):
+    """What one pass over everything that is stored found. `exit_code` is 0, 10 or 15."""
+
+    ok: bool
+    exit_code: int
+    events: int
+    size: int
+    root: str | None
+    head: str | None
+    checks: dict[str, Check]
+    unanchored_tail: int
+    erased: int
+
+
 class Status(Reply, frozen=True, kw_only=True):
     """One screen about the ledger and what is derived from it."""
 

@@ -119,11 +119,7 @@ def test_a_dry_run_refuses_what_the_act_would_refuse(gateway: Gateway) -> None:
 
 
 def test_a_successor_inherits_what_the_text_does_not_change(gateway: Gateway) -> None:
-<<<<<<< HEAD
-    """RC-04: given a revision with everything set, when corrected, then B inherits all but what A's text earned."""
-=======
     """RC-04: given a revision with everything set, when it is corrected, then B inherits what its text leaves."""
->>>>>>> pathtests
     first = gateway.remember(
         "the boiler holds 80 litres", kind="procedure", tags=["boiler", "cellar"], confidence="0.9",
         valid_from="2026-01-01T00:00:00Z", valid_to="2027-01-01T00:00:00Z", review_by="2026-06-01T00:00:00Z",
@@ -187,13 +183,8 @@ def test_if_revision_guards_what_was_read(gateway: Gateway) -> None:
         gateway.correct(first.memory_id or "", "c", if_revision=read)
 
 
-<<<<<<< HEAD
-def test_two_clocks_are_kept_apart(open_here) -> None:
-    """RC-34: given A and B without validity, then A ends when B begins, and is superseded when it was said."""
-=======
 def test_two_clocks_are_kept_apart(open_here: Here) -> None:
     """RC-34: given A and B without validity, then A holds until B begins, and is superseded when that was said."""
->>>>>>> pathtests
     moments = iter(datetime(2026, 3, 1, tzinfo=UTC) + timedelta(hours=n) for n in range(1_000))
     gateway: Gateway = open_here(clock=lambda: next(moments))
     first = gateway.remember("the office is in Bonn")
