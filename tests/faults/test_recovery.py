@@ -238,6 +238,28 @@ def test_an_index_that_is_gone_is_rebuilt_without_the_embedder(begun: Document, 
     assert_in_order(begun)
 
 
+# ---------------------------------------------------------------- only asked
+
+
+@pytest.mark.parametrize("asked", ["check_only", "dry_run"])
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_recovery_that_only_asks_changes_nothing(begun: Document, asked: str, damaged: bool) -> None:
+    """With check_only or dry_run neither the home nor the database is touched, not even when the gateway closes."""
+    home = Path(begun["home"])
+    kill("remember", begun, "before the embedding", texts=TEXTS)
+    if damaged:
+        (generations(home)[0] / "vectors.f32").write_bytes(b"not vectors")
+    before = tree(home), rows(begun)
+    with opened(begun) as gateway:
+        done = gateway.recover(check_only=asked == "check_only", dry_run=asked == "dry_run")
+        assert (done.replayed, done.index["action"]) == (0, "none")
+        assert str(len(TEXTS) + len(BEFORE) * damaged) in done.index["why"]
+    assert (tree(home), rows(begun)) == before
+    with opened(begun) as gateway:
+        assert gateway.recover().replayed == len(TEXTS) + len(BEFORE) * damaged
+    assert_in_order(begun)
+
+
 # ---------------------------------------------------------------- killed around the commit
 
 
