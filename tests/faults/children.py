@@ -3,11 +3,10 @@
     children.py '{"act": "remember", "where": {…}, "texts": […], "moment": "before the embedding", "nth": 1}'
 
 `where` holds the arguments of `open_gateway`; the moments are those of `MOMENTS`. The kill is a real one: nothing
-that would run at an orderly end runs. `Hashing` is the embedder of this process and of the tests themselves.
+that would run at an orderly end runs. `Counting` is the embedder of this process and of the tests themselves.
 """
 
 import dataclasses
-import hashlib
 import json
 import os
 import signal
@@ -16,8 +15,6 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from gateway.bootstrap import open_bare, open_gateway
 from gateway.page import Page
@@ -28,17 +25,15 @@ from projections import embedders
 from projections.embedders import Embedder, Vectors
 from projections.index import snapshot
 from projections.vectors import StoredVectors
+from tests.house import WordsEmbedder
 
 Words = dict[str, Any]
 
-HASHING = "hashing"
+COUNTING = "counting"
 
 
-class Hashing:
-    """An embedder without a model: words are hashed to dimensions. Counts the texts that it was given."""
-
-    signature = "provider=test;model=hashing;dimension=256"
-    dimension = 256
+class Counting(WordsEmbedder):
+    """The tests' embedder without a model, which remembers the texts that it was given."""
 
     def __init__(self) -> None:
         self.embedded: list[str] = []
@@ -46,11 +41,7 @@ class Hashing:
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one unit vector for each text."""
         self.embedded += texts
-        rows = np.full((len(texts), self.dimension), 1e-3, dtype=np.float32)
-        for row, text in zip(rows, texts, strict=True):
-            for word in text.lower().split():
-                row[int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big") % self.dimension] += 1
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return super().embed(texts)
 
 
 @dataclasses.dataclass
@@ -96,7 +87,7 @@ def main() -> None:
     """Do the one act that the first argument describes."""
     words: Words = json.loads(sys.argv[1])
     load = embedders.load
-    embedders.load = lambda name: Watched(made) if (made := Hashing() if name == HASHING else load(name)) else None
+    embedders.load = lambda name: Watched(made) if (made := Counting() if name == COUNTING else load(name)) else None
     if "moment" in words:
         strike(words["moment"], words.get("nth", 1))
     ACTS[words["act"]](words)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from projections import embedders
-from tests.faults.children import HASHING, Hashing
+from tests.faults.children import COUNTING, Counting
 from tests.faults.embedded_home import House, caller, ordinary
 from tests.faults.ledger_hands import Document
 
@@ -49,13 +49,13 @@ def where(ledger_url: str, home: Path) -> Document:
         "home": str(home),
         "project": "faults",
         "actor": "human:tester",
-        "embedder": HASHING,
+        "embedder": COUNTING,
     }
 
 
 @pytest.fixture
-def hashing(monkeypatch: pytest.MonkeyPatch) -> Hashing:
+def counting(monkeypatch: pytest.MonkeyPatch) -> Counting:
     """Put the embedder without a model under its name in this process, too, and return it: it counts."""
-    embedder, load = Hashing(), embedders.load
-    monkeypatch.setattr(embedders, "load", lambda name: embedder if name == HASHING else load(name))
+    embedder, load = Counting(), embedders.load
+    monkeypatch.setattr(embedders, "load", lambda name: embedder if name == COUNTING else load(name))
     return embedder

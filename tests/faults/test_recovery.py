@@ -8,7 +8,7 @@ from gateway.bootstrap import open_gateway
 from gateway.service import Gateway
 from ledger.errors import UnavailableError
 from projections.embedders import Vectors
-from tests.faults.children import Hashing
+from tests.faults.children import Counting
 from tests.faults.ledger_hands import (
     Child,
     Document,
@@ -30,13 +30,13 @@ NOT_IN_A_GENERATION = ["before the embedding", "after the embedding", "before th
 
 
 @pytest.fixture
-def begun(where: Document, hashing: Hashing) -> Document:
+def begun(where: Document, counting: Counting) -> Document:
     """A ledger with two memories and a generation that holds them."""
     with opened(where) as gateway:
         for text in BEFORE:
             gateway.remember(text)
     assert len(indexed(Path(where["home"]))) == len(BEFORE)
-    hashing.embedded.clear()
+    counting.embedded.clear()
     return where
 
 
@@ -78,7 +78,7 @@ def test_what_a_killed_relay_left_is_recovered_once(begun: Document, moment: str
     assert_in_order(begun)
 
 
-def test_a_generation_that_was_renamed_counts_although_nobody_was_told(begun: Document, hashing: Hashing) -> None:
+def test_a_generation_that_was_renamed_counts_although_nobody_was_told(begun: Document, counting: Counting) -> None:
     """Killed after the rename, there is nothing to recover: the new generation is read, the old one still swept."""
     committed = kill("remember", begun, "after the rename", texts=TEXTS).answers
     home = Path(begun["home"])
@@ -86,19 +86,19 @@ def test_a_generation_that_was_renamed_counts_although_nobody_was_told(begun: Do
     assert {receipt["revision_id"] for receipt in committed} <= revisions_in(indexed(home))
     with opened(begun) as gateway:
         assert gateway.recover().replayed == 0
-        assert hashing.embedded == []
+        assert counting.embedded == []
         assert [first_hit(gateway, text) for text in TEXTS] == TEXTS
         gateway.remember("one more, so that a generation is written")
     assert len(generations(home)) == 1
     assert_in_order(begun)
 
 
-def test_a_text_whose_vector_was_stored_is_not_embedded_again(begun: Document, hashing: Hashing) -> None:
+def test_a_text_whose_vector_was_stored_is_not_embedded_again(begun: Document, counting: Counting) -> None:
     """Killed after the vectors were stored, the recovery takes them from the database."""
     kill("remember", begun, "after the embedding", texts=TEXTS)
     with opened(begun) as gateway:
         assert gateway.recover().replayed == len(TEXTS)
-    assert hashing.embedded == []
+    assert counting.embedded == []
     assert_in_order(begun)
 
 
@@ -123,7 +123,7 @@ def test_a_plain_open_recovers_too(begun: Document, moment: str) -> None:
     assert_in_order(begun)
 
 
-def test_what_no_longer_stands_is_skipped(begun: Document, hashing: Hashing) -> None:
+def test_what_no_longer_stands_is_skipped(begun: Document, counting: Counting) -> None:
     """A revision that was corrected while its effect waited is counted as skipped, and never embedded."""
     kill("remember", begun, "before the embedding", texts=TEXTS[:1])
     (receipt,) = [item for item in outbox(begun).items() if item[1] == max(outbox(begun).values())]
@@ -131,7 +131,7 @@ def test_what_no_longer_stands_is_skipped(begun: Document, hashing: Hashing) -> 
     with opened(begun) as gateway:
         done = gateway.recover()
         assert (done.replayed, done.skipped) == (3, 1)
-        assert hashing.embedded == [TEXTS[1]]
+        assert counting.embedded == [TEXTS[1]]
         assert first_hit(gateway, TEXTS[0]) != TEXTS[0]
     assert_in_order(begun)
 
@@ -188,7 +188,7 @@ def test_the_built_in_embedder_is_recovered_likewise(where: Document) -> None:
 
 
 def test_an_embedder_that_does_not_answer_leaves_its_texts_waiting(
-    begun: Document, hashing: Hashing, monkeypatch: pytest.MonkeyPatch
+    begun: Document, counting: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A write is acknowledged although the embedder fails, and is carried once the embedder answers again."""
 
@@ -196,7 +196,7 @@ def test_an_embedder_that_does_not_answer_leaves_its_texts_waiting(
         raise UnavailableError("EMBEDDER_UNAVAILABLE", "No answer.")
 
     with monkeypatch.context() as patched, opened(begun) as gateway:
-        patched.setattr(hashing, "embed", failing)
+        patched.setattr(counting, "embed", failing)
         receipt = gateway.remember(TEXTS[0])
         assert receipt.outcome == "stored"
         gateway.close()
@@ -210,7 +210,7 @@ def test_an_embedder_that_does_not_answer_leaves_its_texts_waiting(
 
 
 @pytest.mark.parametrize("file", ["vectors.f32", "items.json", "manifest.json"])
-def test_a_damaged_generation_is_rebuilt_without_the_embedder(begun: Document, hashing: Hashing, file: str) -> None:
+def test_a_damaged_generation_is_rebuilt_without_the_embedder(begun: Document, counting: Counting, file: str) -> None:
     """Its first byte changed: the generation is set aside, and the index is built again from the stored vectors."""
     home = Path(begun["home"])
     (newest,) = generations(home)
@@ -221,20 +221,20 @@ def test_a_damaged_generation_is_rebuilt_without_the_embedder(begun: Document, h
         done = gateway.recover()
         assert (done.replayed, done.index["action"]) == (len(BEFORE), "rebuilt")
         assert done.index["why"].startswith("damaged")
-        assert hashing.embedded == []
+        assert counting.embedded == []
         assert [first_hit(gateway, text) for text in BEFORE] == BEFORE
     assert [path.name for path in home.glob("index/*/*.set-aside")] == [f"{newest.name}.set-aside"]
     assert_in_order(begun)
 
 
-def test_an_index_that_is_gone_is_rebuilt_without_the_embedder(begun: Document, hashing: Hashing) -> None:
+def test_an_index_that_is_gone_is_rebuilt_without_the_embedder(begun: Document, counting: Counting) -> None:
     """A home without an index is no loss: everything that it held is made from what the database holds."""
     index = Path(begun["home"]) / "index"
     index.rename(index.with_name("elsewhere"))
     with opened(begun) as gateway:
         done = gateway.recover()
         assert (done.replayed, done.index["action"]) == (len(BEFORE), "rebuilt")
-        assert hashing.embedded == []
+        assert counting.embedded == []
     assert_in_order(begun)
 
 
