@@ -311,6 +311,43 @@ def test_an_unknown_way_to_go_on_is_refused(where: Document) -> None:
     assert refused.value.code == "VALIDATION_FAILED"
 
 
+# ---------------------------------------------------------------- beside what people wrote
+
+
+@pytest.fixture
+def in_the_way(where: Document, tmp_path: Path) -> Path:
+    """Forty rows, and a memory of another kind where the eleventh belongs; the thirtieth cannot be read."""
+    lines = lines_of(EXCERPT)[:40]
+    lines[29] = b"?\n"
+    path = packed(tmp_path / "some.jsonl.gz", lines)
+    rows = [row for row in peps.read_rows(path) if isinstance(row, peps.ParsedRow)]
+    assert rows[10].place == 1
+    with opened(where) as gateway:
+        gateway.remember("a rule of the house", kind="procedure", memory_id=rows[10].name)
+        gateway.retire(rows[10].name)
+    return path
+
+
+def test_a_row_that_the_ledger_refuses_stops_the_import(where: Document, in_the_way: Path) -> None:
+    """With `stop`, a row that is good in itself and refused ends the import just as a bad one does."""
+    with opened(where) as gateway:
+        report = gateway.import_peps(in_the_way)
+    assert [(item.row, item.code) for item in report.items] == [(11, "INVALID_INPUT")]
+    assert (report.stored, report.rejected) == (10, 1)
+    assert revisions(where) == 1 + 10
+    assert_house_in_order(where["database_url"], Path(where["home"]))
+
+
+def test_refused_and_bad_rows_are_told_in_the_order_of_the_file(where: Document, in_the_way: Path) -> None:
+    """With `skip`, all other rows are stored, and what was refused is told by row."""
+    with opened(where) as gateway:
+        report = gateway.import_peps(in_the_way, on_error="skip")
+    numbers = [item.row for item in report.items]
+    assert {11, 30} <= set(numbers) and numbers == sorted(numbers)
+    assert report.stored + report.rejected == 40
+    assert revisions(where) == 1 + report.stored
+
+
 def revisions(where: Document) -> int:
     """Return how many revisions the ledger holds."""
     return sum(len(state.revisions) for state in read_ledger(where).states.values())
