@@ -10,7 +10,19 @@ from itertools import islice
 from pathlib import Path
 
 from gateway.graph import state_link, withdraw_link
-from gateway.imports.peps import BadRow, KeyMaterial, Link, ParsedRow, Step, Store, Unlink, plan, read_rows, settled
+from gateway.imports.peps import (
+    BadRow,
+    Edge,
+    KeyMaterial,
+    Link,
+    ParsedRow,
+    Step,
+    Store,
+    Unlink,
+    plan,
+    read_rows,
+    settled,
+)
 from gateway.page import Append, Page
 from gateway.replies import ImportItem, ImportReport
 from gateway.writing import Writer
@@ -50,48 +62,53 @@ class PepImport:
 
     def run(self, progress: Progress | None = None) -> ImportReport:
         """Carry the plan out, and report."""
-        steps = plan(self._rows)
         done = 0
-        for acts in _pages(self._until_stopped(steps)):
-            self._carry_out(acts)
-            done += sum(1 for act in acts if isinstance(act, Store))
+        for steps in _pages(plan(self._rows)):
+            self._carry_out(steps)
+            done += sum(1 for step in steps if isinstance(step, Store))
             if progress:
                 progress(done, len(self._rows))
+            if self._has_stopped:
+                break
         row = self._ledger.store.head()
         return ImportReport(
             **self._counts,
             rejected=len(self._refused),
             items=tuple(self._refused),
-            waiting=len(steps.waiting),
+            waiting=len(self._waiting()),
             position=row.seq,
             incarnation=row.incarnation,
         )
 
-    def _until_stopped(self, steps: Iterator[Step]) -> Iterator[Act]:
-        """Yield the acts; note each bad row, and end at the first one if that is what was asked."""
-        for step in steps:
-            if isinstance(step, BadRow):
-                self._refused.append(
-                    ImportItem(row=step.number, outcome="rejected", code=step.code, message=step.message)
-                )
-                if self._stops:
-                    return
-            else:
-                yield step
+    @property
+    def _has_stopped(self) -> bool:
+        return self._stops and bool(self._refused)
 
-    def _carry_out(self, acts: Sequence[Act]) -> None:
-        """Decide and store one page of acts, those left out that are stored already."""
+    def _waiting(self) -> tuple[Edge, ...]:
+        """Return the links that wait for a memory, as far as the import came."""
+        steps = plan(self._rows[: self._refused[0].row - 1] if self._has_stopped else self._rows)
+        for _ in steps:
+            pass
+        return steps.waiting
+
+    def _carry_out(self, steps: Sequence[Step]) -> None:
+        """Decide and store one page of steps, those left out that are stored already; end early if that was asked."""
         writer = self._writer
+        acts = [step for step in steps if not isinstance(step, BadRow)]
         with self._ledger.store.transaction():
             row = writer.locked_head()
             known = writer.find([self._request(act.key) for act in acts])
             behind = self._behind(acts)
             page = writer.page()
-            for act in acts:
-                if self._request(act.key) in known or (isinstance(act, Store) and act.row.number in behind):
-                    self._count(act, stored=False)
+            for step in steps:
+                if isinstance(step, BadRow):
+                    self._refuse(step.number, step.code, step.message)
+                elif self._request(step.key) in known or (isinstance(step, Store) and step.row.number in behind):
+                    self._count(step, stored=False)
                 else:
-                    self._decide(page, act)
+                    self._decide(page, step)
+                if self._has_stopped:
+                    break
             groups = writer.commit(row, page.drafts) if page.drafts else []
         writer.take(groups)
         page.keep()
@@ -122,9 +139,7 @@ class PepImport:
             if error.code in _DONE_ALREADY[type(act)]:
                 self._count(act, stored=False)
             else:
-                self._refused.append(
-                    ImportItem(row=act.row.number, outcome="rejected", code=error.code, message=error.message)
-                )
+                self._refuse(act.row.number, error.code, error.message)
         else:
             page.close(append)
             self._count(act, stored=True)
@@ -163,6 +178,9 @@ class PepImport:
         scope = ["import", SOURCE, self._project, key.act]
         return self._ledger.keys.request(scope, f"{public(key.line)} {key.occurrence}")
 
+    def _refuse(self, number: int, code: str, message: str) -> None:
+        self._refused.append(ImportItem(row=number, outcome="rejected", code=code, message=message))
+
     def _count(self, act: Act, *, stored: bool) -> None:
         match act:
             case Store():
@@ -173,8 +191,8 @@ class PepImport:
                 self._counts["unlinks"] += stored
 
 
-def _pages(acts: Iterator[Act]) -> Iterator[list[Act]]:
-    while page := list(islice(acts, STEPS_PER_PAGE)):
+def _pages(steps: Iterator[Step]) -> Iterator[list[Step]]:
+    while page := list(islice(steps, STEPS_PER_PAGE)):
         yield page
 
 

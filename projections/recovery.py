@@ -19,11 +19,11 @@ class Recovered(Struct, frozen=True, kw_only=True):
 
 def recover(relay: Relay, *, check_only: bool, progress: Callable[[int, int], None] | None = None) -> Recovered:
     """Bring the replica to the walk's head and make it durable; with `check_only`, only count what that would take."""
+    if check_only:
+        waiting = relay.look()
+        return Recovered(replayed=0, skipped=0, pending=waiting, action="none", why=f"{waiting} effects are waiting")
     relay.open()
     began = relay.cursor
-    waiting = relay.pending()
-    if check_only:
-        return Recovered(replayed=0, skipped=0, pending=waiting, action="none", why=f"{waiting} effects are waiting")
     drained = relay.drain(progress=progress)
     relay.keep()
     if drained.carried == 0:

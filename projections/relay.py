@@ -23,7 +23,7 @@ from projections.embedders import Embedder, Vectors
 from projections.index import Neighbour, VectorIndex
 from projections.index.disk import writer_lock
 from projections.index.partitions import PartitionedIndex
-from projections.index.snapshot import Manifest, load, publish
+from projections.index.snapshot import Loaded, Manifest, load, publish
 from projections.vectors import StoredVectors
 
 PAGE_ROWS = 64
@@ -79,6 +79,7 @@ class Relay:
         self._index: PartitionedIndex | None = None
         self._cursor = -1
         self._kept = -1
+        self._looked_at = -1
         self.opened_with = "not opened"
         self.frozen = False  # a frozen replica carries nothing: it stays behind, as a stalled process would
 
@@ -120,6 +121,14 @@ class Relay:
         """Return how many outbox rows lie above the cursor."""
         return self._ledger.store.count("count_outbox", after=self._cursor)
 
+    def look(self) -> int:
+        """Return how many effects wait above the newest good generation, and change nothing: at `close` neither."""
+        if self._index is not None or self.embedder is None:
+            return self.pending()
+        self._looked_at = self._ledger.walk.position
+        found = self._load(self.embedder, only_look=True).generation
+        return self._ledger.store.count("count_outbox", after=-1 if found is None else found.manifest.position)
+
     def open(self) -> None:
         """Load the newest durable generation, if there is an embedder."""
         if self.embedder is not None:
@@ -151,7 +160,8 @@ class Relay:
 
     def close(self) -> None:
         """Carry what is waiting for at most five seconds, and keep it. What is left is carried at the next start."""
-        if self._ledger.walk.position < 0 or (self._index is None and self.pending() == 0):
+        position = self._ledger.walk.position
+        if self._index is None and (position in (-1, self._looked_at) or self.pending() == 0):
             return
         try:
             self.drain(INDEX_WAIT_S)
@@ -165,21 +175,25 @@ class Relay:
             # Another process may just have kept a generation above our walk: a newer one would be set aside.
             self._ledger.catch_up()
             index = PartitionedIndex(embedder.dimension, self._make_index)
-            loaded = load(
-                self._home,
-                ledger=self._ledger.store.ledger,
-                incarnation=INCARNATION,
-                signature=embedder.signature,
-                dimension=embedder.dimension,
-                size=self._ledger.walk.head.size,
-                digest_at=self._ledger.walk.hash_at,
-            )
+            loaded = self._load(embedder)
             self.opened_with = loaded.why
             if loaded.generation is not None:
                 index.restore(loaded.generation.contents)
                 self._cursor = self._kept = loaded.generation.manifest.position
             self._index = index
         return self._index
+
+    def _load(self, embedder: Embedder, *, only_look: bool = False) -> Loaded:
+        return load(
+            self._home,
+            ledger=self._ledger.store.ledger,
+            incarnation=INCARNATION,
+            signature=embedder.signature,
+            dimension=embedder.dimension,
+            size=self._ledger.walk.head.size,
+            digest_at=self._ledger.walk.hash_at,
+            only_look=only_look,
+        )
 
     def _manifest(self, embedder: Embedder, digest: bytes) -> Manifest:
         return Manifest(

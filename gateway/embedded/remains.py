@@ -7,6 +7,7 @@ back: only homes in the system's temporary directories, gone and unvisited for a
 import contextlib
 import ctypes
 import os
+import secrets
 import shutil
 import signal
 import time
@@ -54,7 +55,10 @@ def clear(place: Place, say: Callable[[str], None]) -> int:
 def remove_cluster(state: Path) -> None:
     """Remove a state directory with its data and the shared memory that a killed postmaster may have left."""
     remove_shared_memory(state / "data")
-    shutil.rmtree(state)
+    # Renamed first: another process looks into every state directory, and would make lock files in one that goes.
+    leaving = state.with_name(f".{state.name}-{secrets.token_hex(4)}")
+    state.rename(leaving)
+    shutil.rmtree(leaving)
 
 
 def remove_shared_memory(data: Path) -> None:

@@ -122,22 +122,23 @@ def load(
     dimension: int,
     size: int,
     digest_at: Callable[[int], bytes | None],
+    only_look: bool = False,
 ) -> Loaded:
     """Return the newest generation under `root` that is whole, of this ledger's past and of this embedder.
 
     `size` is the ledger's number of entries; `digest_at` gives the link hash at a position, None if there
-    is no such entry. Generations that fail are renamed aside, the last two of which are kept. Raises only
-    what `digest_at` raises.
+    is no such entry. Generations that fail are renamed aside, the last two of which are kept; with `only_look`
+    they stay. Raises only what `digest_at` raises.
     """
     expected = Expected(ledger, incarnation, signature, dimension, size, digest_at)
     for _ in range(LOADS_MAX):
-        loaded = _load_newest(root, expected)
+        loaded = _load_newest(root, expected, only_look=only_look)
         if loaded is not None:
             return loaded
     return Loaded(None, "unreadable: generations went while they were read")
 
 
-def _load_newest(root: Path, expected: Expected) -> Loaded | None:
+def _load_newest(root: Path, expected: Expected, *, only_look: bool) -> Loaded | None:
     """Return what `load` returns, or None if a generation went while it was read, for a newer one."""
     try:
         found = directories(root, _PREFIX)
@@ -154,7 +155,8 @@ def _load_newest(root: Path, expected: Expected) -> Loaded | None:
                 return None
             reasons.append(str(refusal))
             _log.warning("generation.refused", extra={"reason": str(refusal)})
-            set_aside(path)
+            if not only_look:
+                set_aside(path)
     return Loaded(None, "; ".join(reasons) or "absent: no generation was published")
 
 

@@ -1,10 +1,14 @@
 """Fixtures of the fault tests."""
 
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
+from projections import embedders
+from tests.faults.children import COUNTING, Counting
 from tests.faults.embedded_home import House, caller, ordinary
+from tests.faults.ledger_hands import Document
 
 
 @pytest.fixture
@@ -35,3 +39,23 @@ def anybodys_house(request: pytest.FixtureRequest) -> Generator[House, None, Non
     """A temporary home, of the caller and again of an ordinary user (where the caller is root)."""
     with House(caller() if request.param == "caller" else ordinary()) as made:
         yield made
+
+
+@pytest.fixture
+def where(ledger_url: str, home: Path) -> Document:
+    """The arguments that open this test's ledger, with the embedder without a model."""
+    return {
+        "database_url": ledger_url,
+        "home": str(home),
+        "project": "faults",
+        "actor": "human:tester",
+        "embedder": COUNTING,
+    }
+
+
+@pytest.fixture
+def counting(monkeypatch: pytest.MonkeyPatch) -> Counting:
+    """Put the embedder without a model under its name in this process, too, and return it: it counts."""
+    embedder, load = Counting(), embedders.load
+    monkeypatch.setattr(embedders, "load", lambda name: embedder if name == COUNTING else load(name))
+    return embedder

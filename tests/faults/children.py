@@ -1,0 +1,190 @@
+"""A process that uses a ledger and may kill itself at a chosen moment; for the fault tests. Answers in JSON lines.
+
+    children.py '{"act": "remember", "where": {…}, "texts": […], "moment": "before the embedding", "nth": 1}'
+
+`where` holds the arguments of `open_gateway`; the moments are those of `MOMENTS`. The kill is a real one: nothing
+that would run at an orderly end runs. `Counting` is the embedder of this process and of the tests themselves.
+"""
+
+import dataclasses
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from gateway.bootstrap import open_bare, open_gateway
+from gateway.page import Page
+from gateway.replies import document
+from ledger import keys, opening
+from ledger.committer import Committer
+from projections import embedders
+from projections.embedders import Embedder, Vectors
+from projections.index import snapshot
+from projections.vectors import StoredVectors
+from tests.house import WordsEmbedder
+
+Words = dict[str, Any]
+
+COUNTING = "counting"
+
+
+class Counting(WordsEmbedder):
+    """The tests' embedder without a model, which remembers the texts that it was given."""
+
+    def __init__(self) -> None:
+        self.embedded: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one unit vector for each text."""
+        self.embedded += texts
+        return super().embed(texts)
+
+
+@dataclasses.dataclass
+class Watched:
+    """Any embedder, with an `embed` of its own that a moment can be put on."""
+
+    inner: Embedder
+
+    @property
+    def signature(self) -> str:
+        """Return the inner embedder's."""
+        return self.inner.signature
+
+    @property
+    def dimension(self) -> int:
+        """Return the inner embedder's."""
+        return self.inner.dimension
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return what the inner embedder returns."""
+        return self.inner.embed(texts)
+
+
+# Whose attribute is called at that moment, and whether the call still happens (then its caller is never told).
+MOMENTS: dict[str, tuple[object, str, bool]] = {
+    "while deciding": (Page, "close", False),
+    "before the append": (Committer, "commit", False),
+    "before the commit": (Committer, "commit", True),
+    "after the commit": (Committer, "take", False),
+    "between pages": (Committer, "take", True),
+    "before the embedding": (Watched, "embed", False),
+    "after the embedding": (StoredVectors, "_store", True),
+    "before the rename": (snapshot, "publish_directory", False),
+    "after the rename": (snapshot, "publish_directory", True),
+    "before the ledger key": (keys, "_write_once", False),
+    "after the ledger key": (keys, "make_ledger_key", True),
+    "after both keys": (opening, "opening_entry", False),
+    "before event 0 is committed": (opening, "_write_first", True),
+}
+
+
+def main() -> None:
+    """Do the one act that the first argument describes."""
+    words: Words = json.loads(sys.argv[1])
+    load = embedders.load
+    embedders.load = lambda name: Watched(made) if (made := Counting() if name == COUNTING else load(name)) else None
+    if "moment" in words:
+        strike(words["moment"], words.get("nth", 1))
+    ACTS[words["act"]](words)
+    say({"done": True})
+
+
+def strike(moment: str, nth: int) -> None:
+    """Arrange that this process is killed when the moment comes for the `nth` time."""
+    owner, name, happens = MOMENTS[moment]
+    real = getattr(owner, name)
+    calls = 0
+
+    def struck(*given: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls < nth:
+            return real(*given, **named)
+        if happens:
+            real(*given, **named)
+        say({"struck": moment})
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(owner, name, struck)
+
+
+def remember(words: Words) -> None:
+    """Remember some texts, and say each receipt."""
+    with open_gateway(**words["where"], replay=False) as gateway:
+        for text in words["texts"]:
+            say(document(gateway.remember(text, idempotency_key=words.get("key"))))
+
+
+def correct(words: Words) -> None:
+    """Correct a memory, and say the receipt."""
+    with open_gateway(**words["where"], replay=False) as gateway:
+        say(document(gateway.correct(words["memory"], words["texts"][0], idempotency_key=words.get("key"))))
+
+
+def recover(words: Words) -> None:
+    """Recover, and say what it took."""
+    with open_gateway(**words["where"], replay=False) as gateway:
+        wait(words)
+        say(document(gateway.recover()))
+
+
+def import_peps(words: Words) -> None:
+    """Import a file, and say the report."""
+    with open_gateway(**words["where"], replay=False) as gateway:
+        wait(words)
+        say(document(gateway.import_peps(words["path"])))
+
+
+def visit(words: Words) -> None:
+    """Open a ledger as often as `threads` says, all at once, and say its status each time."""
+    where = words["where"]
+    bare = {name: where.get(name) for name in ("database_url", "home", "project")}
+
+    def once() -> None:
+        with open_gateway(**where), open_bare(**bare, create=False) as beside:
+            found = document(beside.status())
+            say({"ledger": found["ledger"]})
+
+    threads = [threading.Thread(target=once) for _ in range(words.get("threads", 1))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def modules(words: Words) -> None:
+    """Open a ledger, and say which modules that has loaded."""
+    with open_gateway(**words["where"]):
+        say({"modules": sorted(sys.modules)})
+
+
+def wait(words: Words) -> None:
+    """Say that this process is ready, and wait until a file is there, if one was named."""
+    if "gate" in words:
+        say({"ready": True})
+        gate = Path(words["gate"])
+        while not gate.exists():
+            threading.Event().wait(0.005)
+
+
+def say(answer: object) -> None:
+    """Write one JSON line, whole, past any buffer that a kill would lose."""
+    os.write(1, json.dumps(answer).encode() + b"\n")
+
+
+ACTS: dict[str, Callable[[Words], None]] = {
+    "remember": remember,
+    "correct": correct,
+    "recover": recover,
+    "import": import_peps,
+    "visit": visit,
+    "modules": modules,
+}
+
+if __name__ == "__main__":
+    main()
