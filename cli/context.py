@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from gateway.bootstrap import BareGateway
+    from gateway.bare import BareGateway
     from gateway.service import Gateway
 
 _NOT_BUILT = ("CORRIGENDA_SERVER", "CORRIGENDA_TOKEN", "CORRIGENDA_TOKEN_FILE")
@@ -86,7 +86,7 @@ class Session:
         `create=False` makes nothing: no home, no server, no ledger, no key.
         """
         self._prepare()
-        from gateway.bootstrap import open_bare
+        from gateway.bare import open_bare
 
         with open_bare(
             database_url=self.database_url,

@@ -15,14 +15,14 @@ from gateway import checks
 from gateway.embedded import Server, attach
 from gateway.positions import no_event, parse_position
 from gateway.replies import LogItem, Status, Verification
-from gateway.settings import Settings
+from gateway.settings import Settings, read_settings
 from gateway.views import log_item
 from ledger import codec, keys
 from ledger.chain import Entry
 from ledger.clock import system_clock
 from ledger.codec import NotCanonical, read_entry
 from ledger.digest import LedgerKeys
-from ledger.errors import CorrigendaError, IntegrityError, failure, refuse
+from ledger.errors import CorrigendaError, IntegrityError, failure
 from ledger.governance import AssignedName, LedgerOpened, NameAssigned
 from ledger.opening import find_ledger, open_ledger
 from ledger.store import Database, Store
@@ -117,12 +117,10 @@ class BareGateway:
         return found[0].envelope
 
     def reach(self, position: str) -> None:
-        """Refuse with UNAVAILABLE unless the ledger has reached a position."""
-        row = self._opened().head()
-        if parse_position(position, incarnation=row.incarnation) > row.seq:
-            refuse(
-                "UNAVAILABLE", f"The ledger is at position {row.seq}, and {position} was asked for. Try again later."
-            )
+        """Wait at most two seconds until the ledger has reached a position. Errors: VALIDATION_FAILED, UNAVAILABLE."""
+        store = self._opened()
+        wanted = parse_position(position, incarnation=store.head().incarnation)
+        wait_until_at(wanted, lambda: store.head().seq)
 
     def log(
         self,
@@ -303,3 +301,16 @@ def _generation(root: Path) -> tuple[int, str | None, int]:
             if found.get("position", -1) > newest.get("position", -1):
                 newest = found
     return newest.get("position", -1), newest.get("signature"), newest.get("count", 0)
+
+
+def open_bare(
+    *,
+    database_url: str | None = None,
+    home: str | Path | None = None,
+    tenant: str | None = None,
+    project: str | None = None,
+    create: bool = True,
+) -> BareGateway:
+    """Open the database without walking the chain. With `create=False` nothing is made or migrated anywhere."""
+    settings = read_settings(database_url=database_url, home=home, tenant=tenant, project=project)
+    return BareGateway(settings, create=create)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gateway import schemas
-from gateway.bare import BareGateway
+from gateway.bare import BareGateway, open_bare
 from gateway.embedded import Server, attach
 from gateway.permissions import granted
 from gateway.service import Gateway
@@ -68,19 +68,6 @@ def open_gateway(
         clock=moments,
         on_close=lambda: _close(database, server),
     )
-
-
-def open_bare(
-    *,
-    database_url: str | None = None,
-    home: str | Path | None = None,
-    tenant: str | None = None,
-    project: str | None = None,
-    create: bool = True,
-) -> BareGateway:
-    """Open the database without walking the chain. With `create=False` nothing is made or migrated anywhere."""
-    settings = read_settings(database_url=database_url, home=home, tenant=tenant, project=project)
-    return BareGateway(settings, create=create)
 
 
 def connect(settings: Settings) -> tuple[Server | None, Database]:

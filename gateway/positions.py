@@ -1,8 +1,13 @@
 """Positions as callers write them: `SEQ` of the present incarnation, or `INC.SEQ`."""
 
 import re
+import time
+from collections.abc import Callable
 
 from ledger.errors import failure, refuse
+
+WAIT_S = 2.0
+POLL_S = 0.02
 
 _POSITION = re.compile(r"(?:(\d{1,9})\.)?(\d{1,16})")
 
@@ -20,6 +25,20 @@ def parse_position(text: str, *, incarnation: int) -> int:
             "meanwhile. Read again without a position.",
         )
     return int(seq)
+
+
+def wait_until_at(position: int, reached: Callable[[], int]) -> None:
+    """Wait at most two seconds until `reached` says a position, else UNAVAILABLE."""
+    until = time.monotonic() + WAIT_S
+    while (at := reached()) < position:
+        if time.monotonic() > until:
+            refuse(
+                "UNAVAILABLE",
+                f"The answer was asked for at position {position}, and the ledger is at {at}. Check that the position "
+                "comes from this ledger, and try again.",
+                position=at,
+            )
+        time.sleep(POLL_S)
 
 
 def no_event(seq: int, last: int) -> Exception:

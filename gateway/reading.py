@@ -1,6 +1,5 @@
 """The reads: every answer is folded from verified entries; read models only say where to look."""
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,18 +9,16 @@ from gateway.graph import newer_than, older_than, reach
 from gateway.lineages import Lineages
 from gateway.names import Names, References
 from gateway.page import Append
-from gateway.positions import no_event
+from gateway.positions import no_event, wait_until_at
 from gateway.replies import EventDetail, Explanation, History, Lineage, LineageEdge, LineageNode, LogItem, Revision
 from gateway.schemas import ScopeRequest
 from gateway.views import LineageView, audit, log_item, revision_fields, revision_reply, text_of, view
-from ledger.errors import refuse
 from ledger.ids import is_prefix_of_ours
 from ledger.memories import LineageState, RevisionText
 from ledger.message import ScopeIds
 from ledger.verified import Recorded, VerifiedLedger
 from projections.lineage import QUERIES
 
-POSITION_WAIT_S = 2.0
 LABEL_CHARS_MAX = 60
 NOBODY = "none"  # an id that nothing has: what a name stands for that was never assigned
 
@@ -164,16 +161,7 @@ class Reader:
 
     def wait_for(self, position: int) -> None:
         """Wait at most two seconds until the ledger has reached a position, else UNAVAILABLE."""
-        until = time.monotonic() + POSITION_WAIT_S
-        while self._ledger.catch_up() < position:
-            if time.monotonic() > until:
-                refuse(
-                    "UNAVAILABLE",
-                    f"The answer was asked for at position {position}, and the ledger is at {self.position}. Check "
-                    "that the position comes from this ledger, and try again.",
-                    position=self.position,
-                )
-            time.sleep(0.02)
+        wait_until_at(position, self._ledger.catch_up)
 
     def _find(self, reference: str) -> tuple[LineageView, str]:
         """Return a lineage and the revision that is meant: the one named, the head, else the latest."""

@@ -101,7 +101,7 @@ class AuditEntry(Reply, frozen=True, kw_only=True):
     actor: str
     trace_id: str
     reason: str | None
-    moves: tuple[dict[str, Any], ...]  # Any: before, after and revision, as in the event's facts
+    moves: tuple[dict[str, str | None], ...]  # revision, from_state, to_state, from_trust, to_trust
 
 
 class Explanation(Revision, frozen=True, kw_only=True):

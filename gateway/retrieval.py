@@ -19,6 +19,7 @@ from ledger.memories import MemoryRemembered, RevisionCorrected, born_revision
 from ledger.message import ScopeIds, Standing, Values
 from ledger.scope import namespaces, sees
 from ledger.verified import Recorded, VerifiedLedger
+from projections.lineage import QUERIES
 from projections.relay import Item, Relay, partition
 
 _TIERS = {"unverified": ("verified", "unverified"), "verified": ("verified",)}
@@ -55,7 +56,7 @@ class Retrieval:
                 break
             seen, wanted = len(near), wanted * 2
         hits = [msgspec.structs.replace(hit, rank=rank) for rank, hit in enumerate(hits[: request.k], start=1)]
-        reason = None if hits else "filtered" if near else "nothing_indexed"
+        reason = None if hits else "filtered" if near else self._why_nothing(scope.project)
         return self._answer(tuple(hits), tuple(dict.fromkeys(warnings)), reason)
 
     def neighbours(self, query: str, scope: ScopeIds, k: int) -> _Near:
@@ -79,6 +80,12 @@ class Retrieval:
             position=self._reader.position,
             incarnation=self._reader.incarnation,
         )
+
+    def _why_nothing(self, project: str) -> str:
+        """Return why the index offered nothing: no memory was ever there, or none has a head."""
+        store = self._ledger.store
+        (found,) = store.query(QUERIES["any_revision"], {"gen": store.head().gen, "project": project})
+        return "headless" if found[0] else "nothing_indexed"
 
     def _confirm(self, near: _Near, request: SearchRequest, scope: ScopeIds, warnings: list[str]) -> Iterator[Hit]:
         """Yield a hit for each neighbour that its lineage's last event says is the head, as the reader may see it."""

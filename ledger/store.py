@@ -179,7 +179,7 @@ class Store:
     def after(self, position: int, limit: int) -> list[Stored]:
         """Return at most `limit` events above a position, in order, without their payloads; none only at the end."""
         rows = self._page("read_after", position, limit)
-        return [Stored(seq, bytes(envelope), bytes(seal), None, None) for seq, envelope, seal in rows]
+        return [Stored(seq, bytes(envelope or b""), bytes(seal or b""), None, None) for seq, envelope, seal in rows]
 
     def whole_after(self, position: int, limit: int) -> list[Row]:
         """Return at most `limit` events above a position with every column that is stored of them, as `after` does."""
@@ -252,9 +252,13 @@ class Store:
 
 
 def _stored(row: Row) -> Stored:
-    seq, envelope, seal, salt, body = row
+    seq, envelope, seal, salt, body = row  # whoever tampers with the tables may have emptied a column
     return Stored(
-        seq, bytes(envelope), bytes(seal), None if salt is None else bytes(salt), None if body is None else bytes(body)
+        seq,
+        bytes(envelope or b""),
+        bytes(seal or b""),
+        None if salt is None else bytes(salt),
+        None if body is None else bytes(body),
     )
 
 

@@ -4,6 +4,7 @@ A row is a hint. What it says is checked against the lineage's own events before
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ledger.memories import MemoryRemembered, RevisionCorrected
 from ledger.message import Move
@@ -13,7 +14,14 @@ from ledger.verified import Recorded
 
 QUERIES = load("projections")
 
-_KEPT = -1  # the content position of a row that only moves: the upsert leaves the old one
+_KEPT = -1  # the content position of a row that only moves: the upsert leaves what the row had
+
+
+class _Row(NamedTuple):
+    lineage: str
+    project: str
+    move: Move
+    content_seq: int
 
 
 class RevisionProjector:
@@ -21,26 +29,30 @@ class RevisionProjector:
 
     def writes(self, gen: int, recorded: Sequence[Recorded]) -> list[Write]:
         """Return the one upsert of a group; each revision is in it once, demotions before promotions."""
-        rows: dict[str, tuple[str, Move, int]] = {}
+        rows: dict[str, _Row] = {}
         for item in recorded:
-            facts = item.entry.envelope.facts
-            born = facts.moves[-1].revision if isinstance(facts, MemoryRemembered | RevisionCorrected) else None
-            moves: tuple[Move, ...] = getattr(facts, "moves", ())
+            moves: tuple[Move, ...] = getattr(item.entry.envelope.facts, "moves", ())
             for move in moves:
-                kept = rows[move.revision][2] if move.revision in rows else _KEPT
-                content_seq = item.entry.position if move.revision == born else kept
-                rows[move.revision] = (item.entry.envelope.stream, move, content_seq)
+                rows[move.revision] = _row(item, move, rows.get(move.revision))
         if not rows:
             return []
-        ordered = sorted(rows.values(), key=lambda row: row[1].after.is_live)
+        ordered = sorted(rows.values(), key=lambda row: row.move.after.is_live)
         params = {
             "gen": gen,
-            "revisions": [move.revision for _, move, _ in ordered],
-            "lineages": [stream for stream, _, _ in ordered],
-            "versions": [move.version for _, move, _ in ordered],
-            "states": [move.after.state for _, move, _ in ordered],
-            "trusts": [move.after.trust for _, move, _ in ordered],
-            "floors": [move.after.floor for _, move, _ in ordered],
-            "content_seqs": [content_seq for _, _, content_seq in ordered],
+            "revisions": [row.move.revision for row in ordered],
+            "lineages": [row.lineage for row in ordered],
+            "projects": [row.project for row in ordered],
+            "versions": [row.move.version for row in ordered],
+            "states": [row.move.after.state for row in ordered],
+            "trusts": [row.move.after.trust for row in ordered],
+            "floors": [row.move.after.floor for row in ordered],
+            "content_seqs": [row.content_seq for row in ordered],
         }
         return [Write(QUERIES["upsert_revisions"], params)]
+
+
+def _row(item: Recorded, move: Move, before: _Row | None) -> _Row:
+    facts, stream = item.entry.envelope.facts, item.entry.envelope.stream
+    if move.before is None and isinstance(facts, MemoryRemembered | RevisionCorrected):
+        return _Row(stream, facts.scope.project, move, item.entry.position)
+    return _Row(stream, before.project if before else "", move, before.content_seq if before else _KEPT)

@@ -4,9 +4,9 @@
 -- the read model has lost it, and raises.
 WITH written AS (
     INSERT INTO corrigenda.revision AS r
-        (ledger, gen, revision, lineage, version, state, trust, floor, content_seq)
+        (ledger, gen, revision, lineage, project, version, state, trust, floor, content_seq)
     SELECT %(ledger)s, %(gen)s, u.* FROM unnest(
-        %(revisions)s::text[], %(lineages)s::text[], %(versions)s::integer[], %(states)s::text[],
+        %(revisions)s::text[], %(lineages)s::text[], %(projects)s::text[], %(versions)s::integer[], %(states)s::text[],
         %(trusts)s::text[], %(floors)s::text[], %(content_seqs)s::bigint[]) u
     ON CONFLICT (ledger, gen, revision) DO UPDATE
     SET state = excluded.state, trust = excluded.trust, floor = excluded.floor,
@@ -32,6 +32,10 @@ CROSS JOIN LATERAL (
 SELECT revision, lineage FROM corrigenda.revision
 WHERE ledger = %(ledger)s AND gen = %(gen)s AND (starts_with(revision, %(prefix)s) OR starts_with(lineage, %(prefix)s))
 ORDER BY revision LIMIT 200
+
+-- name: any_revision
+SELECT EXISTS (SELECT 1 FROM corrigenda.revision
+WHERE ledger = %(ledger)s AND gen = %(gen)s AND project = %(project)s)
 
 -- name: count_states
 SELECT CASE WHEN trust = 'revoked' AND state = 'active' THEN 'revoked' ELSE state END AS state, count(*)

@@ -62,6 +62,7 @@ CREATE TABLE corrigenda.revision (
     gen         bigint  NOT NULL,
     revision    text    NOT NULL,
     lineage     text    NOT NULL,
+    project     text    NOT NULL,
     version     integer NOT NULL,
     state       text    NOT NULL,
     trust       text    NOT NULL,

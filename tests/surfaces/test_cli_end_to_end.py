@@ -3,6 +3,7 @@
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -26,7 +27,7 @@ def ledger(monkeypatch: pytest.MonkeyPatch, ledger_url: str) -> str:
     return ledger_url
 
 
-def answer(*words: str) -> dict[str, object]:
+def answer(*words: str) -> dict[str, Any]:  # Any: JSON
     """The document that a command line answers with."""
     done = corrigenda("-o", "json", *words)
     assert done.code == 0, done.err

@@ -3,6 +3,7 @@
 import json
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -34,7 +35,9 @@ def readers(content: str) -> dict[str, tuple[list[str], object]]:
     """Every command that answers with stored text, and an answer full of `content`."""
     hostile = revision(content=content, tags=(content,), kind=content, scope={"user": content}, origin=content)
     audit = replies.AuditEntry(seq=5, type="t", at=T1, actor=content, trace_id=OP, reason=content, moves=())
-    parts = dict(ok=True, replayed=0, skipped=0, parked=0, repaired=0, claims=(), position=1, incarnation=0)
+    parts: dict[str, Any] = dict(
+        ok=True, replayed=0, skipped=0, parked=0, repaired=0, claims=(), position=1, incarnation=0
+    )
     return {
         "search": (["memories", "search", "q"], search(hit(content=content), warnings=(content,))),
         "show": (["show", MEM], hostile),
