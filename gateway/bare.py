@@ -13,7 +13,7 @@ import msgspec
 
 from gateway import checks
 from gateway.embedded import Server, attach
-from gateway.positions import no_event, parse_position
+from gateway.positions import no_event, parse_position, wait_until_at
 from gateway.replies import LogItem, Status, Verification
 from gateway.settings import Settings, read_settings
 from gateway.views import log_item
