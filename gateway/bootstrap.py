@@ -71,7 +71,7 @@ def open_gateway(
 
 
 def connect(settings: Settings) -> tuple[Server | None, Database]:
-    """Return the database with its schema checked, and the embedded server if it is that; started as needed.
+    """Return the database, its schema and durability checked, and the embedded server if it is that, started as needed.
 
     The embedded server's schema is made and migrated here, on first use; anybody else's is theirs to migrate.
     """
@@ -81,6 +81,7 @@ def connect(settings: Settings) -> tuple[Server | None, Database]:
         if server is not None and (database.schema_version() or "") < LATEST:
             upgrade(server.dsn)
         database.check_schema()
+        database.check_durability()
     except BaseException:
         _close(database, server)
         raise

@@ -10,19 +10,8 @@ from itertools import islice
 from pathlib import Path
 
 from gateway.graph import state_link, withdraw_link
-from gateway.imports.peps import (
-    BadRow,
-    Edge,
-    KeyMaterial,
-    Link,
-    ParsedRow,
-    Step,
-    Store,
-    Unlink,
-    plan,
-    read_rows,
-    settled,
-)
+from gateway.imports.pep_rows import BadRow, Edge, ParsedRow, read_rows
+from gateway.imports.peps import KeyMaterial, Link, Step, Store, Unlink, plan, settled
 from gateway.page import Append, Page
 from gateway.replies import ImportItem, ImportReport
 from gateway.writing import Writer

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.imports.peps import BadRow, Claim, ParsedRow, read_rows
+from gateway.imports.pep_rows import BadRow, Claim, ParsedRow, read_rows
 from ledger.errors import CorrigendaError, refuse
 
 EXCERPT = Path(__file__).with_name("pep-excerpt.jsonl.gz")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import corrigenda
-from gateway.imports import peps
+from gateway.imports import pep_rows, peps
 from gateway.service import Gateway
 from ledger.memories import LineageLinked, LineageUnlinked, RevisionText
 from tests.conftest import fresh_database
@@ -165,8 +165,8 @@ def test_a_dead_row_is_retired_in_its_own_append(imported: Imported) -> None:
 def test_a_revision_has_its_rows_own_time_and_all_six_fields(imported: Imported) -> None:
     """Each lineage's contents and valid times are those of its rows, in the file's order, even where it goes back."""
     expected: dict[str, list[Pair]] = {}
-    for row in peps.read_rows(imported.history.path):
-        assert isinstance(row, peps.ParsedRow)
+    for row in pep_rows.read_rows(imported.history.path):
+        assert isinstance(row, pep_rows.ParsedRow)
         expected.setdefault(row.name, []).append((row.content, row.valid_from))
     assert {
         name: [(item["content"], item["valid_from"]) for item in lineage["revisions"]]
@@ -217,7 +217,8 @@ def test_another_actor_does_not_store_a_row_again(imported: Imported) -> None:
 def test_a_cut_that_was_imported_first_makes_no_difference(imported: Imported, where: Document, tmp_path: Path) -> None:
     """Whole histories of every third PEP, then the whole file: the same states as from the whole file alone."""
     cut = tmp_path / "cut.jsonl.gz"
-    rows = [row for row in peps.read_rows(imported.history.path) if isinstance(row, peps.ParsedRow) and row.pep % 3]
+    good = (row for row in pep_rows.read_rows(imported.history.path) if isinstance(row, pep_rows.ParsedRow))
+    rows = [row for row in good if row.pep % 3]
     packed(cut, [row.line + b"\n" for row in rows])
     with opened(where) as gateway:
         first = gateway.import_peps(cut)
@@ -320,7 +321,7 @@ def in_the_way(where: Document, tmp_path: Path) -> Path:
     lines = lines_of(EXCERPT)[:40]
     lines[29] = b"?\n"
     path = packed(tmp_path / "some.jsonl.gz", lines)
-    rows = [row for row in peps.read_rows(path) if isinstance(row, peps.ParsedRow)]
+    rows = [row for row in pep_rows.read_rows(path) if isinstance(row, pep_rows.ParsedRow)]
     assert rows[10].place == 1
     with opened(where) as gateway:
         gateway.remember("a rule of the house", kind="procedure", memory_id=rows[10].name)

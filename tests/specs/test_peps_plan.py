@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gateway.imports import excerpt, peps
+from gateway.imports import excerpt, pep_rows, peps
 from ledger.errors import CorrigendaError
 
 HISTORY = Path(
@@ -52,14 +52,14 @@ def acts(steps: Iterable[peps.Step]) -> list[str]:
                 words.append(step.row.name + " dead" * step.retire)
             case peps.Link() | peps.Unlink():
                 words.append(step.key.act)
-            case peps.BadRow():
+            case pep_rows.BadRow():
                 words.append(f"bad {step.number}")
     return words
 
 
 def planned(path: Path) -> list[str]:
     """Return the plan of a file in short words."""
-    return acts(peps.plan(peps.read_rows(path)))
+    return acts(peps.plan(pep_rows.read_rows(path)))
 
 
 # Rows
@@ -67,7 +67,7 @@ def planned(path: Path) -> list[str]:
 
 def test_a_row_is_a_revision_of_the_lineage_with_the_name_of_its_pep(write: Write) -> None:
     """A row names its lineage, its time and all six claim fields."""
-    [only] = peps.read_rows(
+    [only] = pep_rows.read_rows(
         write(
             row(
                 241,
@@ -79,7 +79,7 @@ def test_a_row_is_a_revision_of_the_lineage_with_the_name_of_its_pep(write: Writ
             )
         )
     )
-    assert isinstance(only, peps.ParsedRow)
+    assert isinstance(only, pep_rows.ParsedRow)
     assert (only.name, only.number, only.place, only.occurrence) == ("pep-241", 1, 1, 1)
     assert only.valid_from == "2001-09-09T01:46:40.000000Z"
     assert only.content == (
@@ -90,8 +90,8 @@ def test_a_row_is_a_revision_of_the_lineage_with_the_name_of_its_pep(write: Writ
 
 def test_empty_fields_are_shown_as_empty(write: Write) -> None:
     """A claim without type, links and abstract still names those fields, without trailing blanks."""
-    [only] = peps.read_rows(write(row(1, type="")))
-    assert isinstance(only, peps.ParsedRow)
+    [only] = pep_rows.read_rows(write(row(1, type="")))
+    assert isinstance(only, pep_rows.ParsedRow)
     assert only.content == "PEP 1: Title 1\nStatus: Draft\nType:\nReplaces: none\nSuperseded by: none\nAbstract:"
 
 
@@ -110,13 +110,13 @@ def test_any_other_status_lives(write: Write, status: str) -> None:
 def test_order_is_the_order_of_the_file(write: Write) -> None:
     """Times that go back or repeat change nothing in the order of a lineage's rows."""
     path = write(row(1, at=900, title="a"), row(1, at=100, title="b"), row(1, at=100, title="c"))
-    rows = [read for read in peps.read_rows(path) if isinstance(read, peps.ParsedRow)]
+    rows = [read for read in pep_rows.read_rows(path) if isinstance(read, pep_rows.ParsedRow)]
     assert [(read.title, read.place) for read in rows] == [("a", 1), ("b", 2), ("c", 3)]
 
 
 def test_equal_lines_are_told_apart_by_their_count(write: Write) -> None:
     """The second line of equal bytes has the same line and another key."""
-    first, _, second = peps.plan(peps.read_rows(write(row(1), row(2), row(1))))
+    first, _, second = peps.plan(pep_rows.read_rows(write(row(1), row(2), row(1))))
     assert isinstance(first, peps.Store)
     assert isinstance(second, peps.Store)
     assert first.key.line == second.key.line
@@ -144,7 +144,7 @@ def test_several_into_one_and_one_into_several(write: Write) -> None:
 
 def test_a_link_waits_for_its_target(write: Write) -> None:
     """An edge stated before its other end arrives is linked on arrival, by the row that stated it."""
-    steps = list(peps.plan(peps.read_rows(write(row(1, superseded_by=[2]), row(3), row(2), row(2, title="b")))))
+    steps = list(peps.plan(pep_rows.read_rows(write(row(1, superseded_by=[2]), row(3), row(2), row(2, title="b")))))
     assert acts(steps) == ["pep-1", "pep-3", "pep-2", "link 2 1", "pep-2"]
     link = steps[3]
     assert isinstance(link, peps.Link)
@@ -153,7 +153,7 @@ def test_a_link_waits_for_its_target(write: Write) -> None:
 
 def test_a_link_to_what_never_comes_waits_for_ever(write: Write) -> None:
     """Edges to a PEP outside the file, and of a PEP to itself, are never linked and can be counted."""
-    plan = peps.plan(peps.read_rows(write(row(1, replaces=[1], superseded_by=[99]))))
+    plan = peps.plan(pep_rows.read_rows(write(row(1, replaces=[1], superseded_by=[99]))))
     assert acts(plan) == ["pep-1"]
     assert plan.waiting == ((1, 1), (99, 1))
 
@@ -161,7 +161,7 @@ def test_a_link_to_what_never_comes_waits_for_ever(write: Write) -> None:
 def test_an_edge_withdrawn_while_it_waits_is_never_linked(write: Write) -> None:
     """What was dropped before the target came leaves no act, and may be stated anew."""
     path = write(row(1, superseded_by=[2]), row(1), row(2), row(1, superseded_by=[2]))
-    plan = peps.plan(peps.read_rows(path))
+    plan = peps.plan(pep_rows.read_rows(path))
     assert acts(plan) == ["pep-1", "pep-1", "pep-2", "pep-1", "link 2 1"]
     assert plan.waiting == ()
 
@@ -169,7 +169,7 @@ def test_an_edge_withdrawn_while_it_waits_is_never_linked(write: Write) -> None:
 def test_a_later_row_withdraws_an_edge_and_a_still_later_one_states_it_again(write: Write) -> None:
     """The reason of an unlink names its row; each of the three acts has a key of its own."""
     path = write(row(1), row(2, replaces=[1]), row(2), row(1, superseded_by=[2]))
-    steps = list(peps.plan(peps.read_rows(path)))
+    steps = list(peps.plan(pep_rows.read_rows(path)))
     assert acts(steps) == ["pep-1", "pep-2", "link 2 1", "pep-2", "unlink 2 1", "pep-1", "link 2 1"]
     unlink = steps[4]
     assert isinstance(unlink, peps.Unlink)
@@ -177,7 +177,7 @@ def test_a_later_row_withdraws_an_edge_and_a_still_later_one_states_it_again(wri
         "Row 3 of the imported file (claim 2 of PEP 2, 2001-09-09T01:46:40.000000Z) "
         "no longer states that PEP 2 supersedes PEP 1."
     )
-    assert len({step.key for step in steps if not isinstance(step, peps.BadRow)}) == len(steps)
+    assert len({step.key for step in steps if not isinstance(step, pep_rows.BadRow)}) == len(steps)
 
 
 def test_an_edge_stands_while_the_other_end_states_it(write: Write) -> None:
@@ -198,8 +198,8 @@ def test_a_dead_status_leaves_the_links(write: Write) -> None:
 def test_whole_histories_cut_from_a_file_give_the_keys_of_the_file(write: Write) -> None:
     """What a cut plans for its PEPs is a part of what the whole file plans, with the same keys."""
     rows = [row(1), row(9), row(2, replaces=[1, 9]), row(2, replaces=[9]), row(1, superseded_by=[2]), row(1)]
-    cut = keys(peps.plan(peps.read_rows(write(*(made for made in rows if made["pep"] != 9)))))
-    whole = keys(peps.plan(peps.read_rows(write(*rows))))
+    cut = keys(peps.plan(pep_rows.read_rows(write(*(made for made in rows if made["pep"] != 9)))))
+    whole = keys(peps.plan(pep_rows.read_rows(write(*rows))))
     assert [key for key in whole if key in set(cut)] == cut
     assert {key.act for key in whole} - {key.act for key in cut} == {"link 2 9"}
 
@@ -207,21 +207,21 @@ def test_whole_histories_cut_from_a_file_give_the_keys_of_the_file(write: Write)
 def test_a_longer_file_starts_with_the_keys_of_the_shorter(write: Write) -> None:
     """Rows added at the end leave the keys before them as they were."""
     rows = [row(1, superseded_by=[2]), row(2), row(1), row(2, replaces=[1])]
-    shorter = keys(peps.plan(peps.read_rows(write(*rows[:3]))))
-    longer = keys(peps.plan(peps.read_rows(write(*rows))))
+    shorter = keys(peps.plan(pep_rows.read_rows(write(*rows[:3]))))
+    longer = keys(peps.plan(pep_rows.read_rows(write(*rows))))
     assert longer[: len(shorter)] == shorter
 
 
 def test_a_row_behind_a_stored_one_is_settled(write: Write) -> None:
     """Stored rows and the earlier ones of their lineages are not stored again; later ones still are."""
     path = write(row(1, title="a"), row(2), row(1, title="b"), row(1, title="c"))
-    rows = [read for read in peps.read_rows(path) if isinstance(read, peps.ParsedRow)]
+    rows = [read for read in pep_rows.read_rows(path) if isinstance(read, pep_rows.ParsedRow)]
     assert peps.settled(rows, {3}) == {1, 3}
 
 
 def keys(steps: Iterable[peps.Step]) -> list[peps.KeyMaterial]:
     """Return the key material of every act."""
-    return [step.key for step in steps if not isinstance(step, peps.BadRow)]
+    return [step.key for step in steps if not isinstance(step, pep_rows.BadRow)]
 
 
 # Bad files and bad rows
@@ -230,7 +230,7 @@ def keys(steps: Iterable[peps.Step]) -> list[peps.KeyMaterial]:
 def refused(path: Path, **limits: int) -> str:
     """Return the message with which a file is refused as a whole."""
     with pytest.raises(CorrigendaError) as caught:
-        peps.read_rows(path, **limits)
+        pep_rows.read_rows(path, **limits)
     assert caught.value.code == "VALIDATION_FAILED"
     assert caught.value.exit_code == 2
     return caught.value.message
@@ -266,7 +266,7 @@ def test_a_file_that_unpacks_to_too_much_is_refused(write: Write) -> None:
     """The bound holds to the byte."""
     path = write(row(1))
     size = len(gzip.decompress(path.read_bytes()))
-    assert len(list(peps.read_rows(path, bytes_max=size))) == 1
+    assert len(list(pep_rows.read_rows(path, bytes_max=size))) == 1
     assert "found more" in refused(path, bytes_max=size - 1)
 
 
@@ -291,11 +291,11 @@ BAD_LINES = {
     "truth as number": json.dumps(row(True)).encode(),
     "fraction": json.dumps(row(1, at=1.5)).encode(),
     "before 1970": json.dumps(row(1, at=-1)).encode(),
-    "after 9999": json.dumps(row(1, at=peps.AT_S_MAX + 1)).encode(),
+    "after 9999": json.dumps(row(1, at=pep_rows.AT_S_MAX + 1)).encode(),
     "negative number": json.dumps(row(-1)).encode(),
     "huge number": json.dumps(row(10**30)).encode(),
     "link to text": json.dumps(row(1, replaces=["secret"])).encode(),
-    "too many links": json.dumps(row(1, superseded_by=list(range(peps.LINKS_MAX + 1)))).encode(),
+    "too many links": json.dumps(row(1, superseded_by=list(range(pep_rows.LINKS_MAX + 1)))).encode(),
     "too long": json.dumps(row(1, abstract="secret " * 1143)).encode(),
 }
 
@@ -304,10 +304,10 @@ BAD_LINES = {
 def test_a_bad_row_is_named_by_its_number_and_the_rest_is_read(write: Write, line: bytes) -> None:
     """Nothing of a bad row is planned, its message quotes nothing of it, and the rows around it are read."""
     path = write(row(7), line, row(8))
-    steps = list(peps.plan(peps.read_rows(path)))
+    steps = list(peps.plan(pep_rows.read_rows(path)))
     assert acts(steps) == ["pep-7", "bad 2", "pep-8"]
     bad = steps[1]
-    assert isinstance(bad, peps.BadRow)
+    assert isinstance(bad, pep_rows.BadRow)
     assert bad.code == "VALIDATION_FAILED"
     assert "row 2 " in bad.message
     assert "secret" not in bad.message
@@ -329,10 +329,10 @@ def test_a_last_line_without_its_line_feed_is_whole_if_its_object_is(write: Writ
 # The excerpt
 
 
-def read_excerpt() -> list[peps.ParsedRow]:
+def read_excerpt() -> list[pep_rows.ParsedRow]:
     """Return the rows of the shipped excerpt, all of which must be good."""
-    rows = list(peps.read_rows(excerpt.EXCERPT))
-    good = [read for read in rows if isinstance(read, peps.ParsedRow)]
+    rows = list(pep_rows.read_rows(excerpt.EXCERPT))
+    good = [read for read in rows if isinstance(read, pep_rows.ParsedRow)]
     assert len(good) == len(rows)
     return good
 
@@ -377,16 +377,16 @@ def test_the_excerpt_leaves_out_what_only_changed_an_abstract(write: Write, tmp_
 
 
 @pytest.fixture(scope="module")
-def history() -> list[peps.ParsedRow]:
+def history() -> list[pep_rows.ParsedRow]:
     """Return the rows of the whole PEP history, all of which must be good."""
     if not HISTORY.is_file():
         pytest.skip("the PEP history is not part of the project; CORRIGENDA_PEP_HISTORY may name it")
-    rows = list(peps.read_rows(HISTORY))
-    assert not [read for read in rows if isinstance(read, peps.BadRow)]
-    return [read for read in rows if isinstance(read, peps.ParsedRow)]
+    rows = list(pep_rows.read_rows(HISTORY))
+    assert not [read for read in rows if isinstance(read, pep_rows.BadRow)]
+    return [read for read in rows if isinstance(read, pep_rows.ParsedRow)]
 
 
-def test_the_history_has_its_rows_and_lineages(history: list[peps.ParsedRow]) -> None:
+def test_the_history_has_its_rows_and_lineages(history: list[pep_rows.ParsedRow]) -> None:
     """2,702 rows of 738 PEPs: 823 on no head, 1,879 on a head, 312 retiring; 511 heads are left, 227 lineages
     have none; no row repeats the claim before it.
     """
@@ -402,7 +402,7 @@ def test_the_history_has_its_rows_and_lineages(history: list[peps.ParsedRow]) ->
     assert (sum(map(bool, head.values())), sum(content is None for content in head.values())) == (511, 227)
 
 
-def test_the_history_has_its_links(history: list[peps.ParsedRow]) -> None:
+def test_the_history_has_its_links(history: list[pep_rows.ParsedRow]) -> None:
     """51 links, 4 of which wait, and 4 unlinks: 50 edges, of which 47 are live and three withdrawn."""
     plan = peps.plan(history)
     steps = list(plan)
@@ -411,27 +411,27 @@ def test_the_history_has_its_links(history: list[peps.ParsedRow]) -> None:
     assert (len(links), len(unlinks), sum(link.waited for link in links)) == (51, 4, 4)
     linked = Counter(link.edge for link in links)
     live = linked - Counter(unlink.edge for unlink in unlinks)
-    assert (len(linked), len(live), linked[peps.Edge(345, 314)]) == (50, 47, 2)
+    assert (len(linked), len(live), linked[pep_rows.Edge(345, 314)]) == (50, 47, 2)
     assert set(linked) - set(live) == {(314, 243), (426, 425), (639, 566)}
     assert {older for newer, older in live if newer == 600} == {513, 571, 599}
     assert {(314, 241), (345, 314), (566, 345), (566, 426), (649, 563), (749, 563)} <= set(live)
     assert plan.waiting == ()
 
 
-def test_every_act_of_the_history_has_a_key_of_its_own(history: list[peps.ParsedRow]) -> None:
+def test_every_act_of_the_history_has_a_key_of_its_own(history: list[pep_rows.ParsedRow]) -> None:
     """2,757 acts, 2,757 keys."""
     made = keys(peps.plan(history))
     assert len(set(made)) == len(made) == 2_757
 
 
-def test_any_whole_histories_of_the_file_plan_a_part_of_it(history: list[peps.ParsedRow]) -> None:
+def test_any_whole_histories_of_the_file_plan_a_part_of_it(history: list[pep_rows.ParsedRow]) -> None:
     """Every second PEP's history plans acts that the whole file plans too, in the same order."""
     cut = keys(peps.plan(read for read in history if read.pep % 2))
     wanted = set(cut)
     assert [key for key in keys(peps.plan(history)) if key in wanted] == cut
 
 
-def test_the_shipped_excerpt_is_what_its_command_makes(history: list[peps.ParsedRow], tmp_path: Path) -> None:
+def test_the_shipped_excerpt_is_what_its_command_makes(history: list[pep_rows.ParsedRow], tmp_path: Path) -> None:
     """The command gives the shipped rows, and the same bytes each time."""
     made = [tmp_path / "one", tmp_path / "two"]
     for path in made:
