@@ -80,7 +80,7 @@ def remove_abandoned(*, unused_s: float = ABANDONED_S) -> list[Path]:
     removed: list[Path] = []
     for state in places.states():
         with contextlib.suppress(OSError):
-            if _was_temporary(state) and _remove_if_unused(state, unused_s):
+            if _looks_abandoned(state, unused_s) and _remove_if_unused(state, unused_s):
                 removed.append(state)
     return removed
 
@@ -95,9 +95,14 @@ def _homeless(state: Path) -> bool:
     return home is not None and not names(home, state.name)
 
 
-def _was_temporary(state: Path) -> bool:
+def _looks_abandoned(state: Path, unused_s: float) -> bool:
+    """Look without taking or making a lock: other homes' servers must not notice that we passed by."""
     home = recorded_home(state)
-    return home is not None and any(home.is_relative_to(folder) for folder in TEMPORARY)
+    if home is None or not any(home.is_relative_to(folder) for folder in TEMPORARY):
+        return False
+    last_visit = (state / "clients.lock").stat().st_mtime
+    quiet_s = time.time() - last_visit  # noqa: TID251 - compared with the file system's own clock
+    return quiet_s >= unused_s and _homeless(state)
 
 
 def _remove_if_unused(state: Path, unused_s: float) -> bool:
@@ -107,9 +112,7 @@ def _remove_if_unused(state: Path, unused_s: float) -> bool:
             if lock is None:
                 return False
             held.callback(os.close, lock)
-        last_visit = (state / "clients.lock").stat().st_mtime
-        quiet_s = time.time() - last_visit  # noqa: TID251 - compared with the file system's own clock
-        if quiet_s < unused_s or not _homeless(state) or standing_in(state / "data"):
+        if not _looks_abandoned(state, unused_s) or standing_in(state / "data"):
             return False
         remove_cluster(state)
         return True

@@ -266,14 +266,19 @@ def log_since(answer: Answer, size: int) -> str:
     return (answer.state / "server.log").read_bytes()[size:].decode(errors="replace")
 
 
-def watcher_of(answer: Answer) -> int:
-    """Return the pid of the process that watches the server."""
-    return int(holder(answer.state / "watcher.lock"))
+def watcher_of(answer: Answer, limit_s: float = 30.0) -> int:
+    """Return the pid of the process that watches the server, once it has signed its lock."""
+    lock = answer.state / "watcher.lock"
+    assert until(lambda: _watches(holder(lock), answer.state), limit_s), "no watcher has signed"
+    return int(holder(lock))
 
 
-def guardian_of(answer: Answer) -> int:
+def guardian_of(answer: Answer, limit_s: float = 30.0) -> int:
     """Return the pid of the watcher's parent."""
-    return int(Path(f"/proc/{watcher_of(answer)}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    stat = Path(f"/proc/{watcher_of(answer, limit_s)}/stat").read_text()
+    parent = stat.rsplit(")", 1)[1].split()[1]
+    assert _watches(parent, answer.state), "the watcher has no guardian"
+    return int(parent)
 
 
 def kill(pid: int, number: int = signal.SIGKILL) -> None:
@@ -360,6 +365,13 @@ def _state_of(home: str) -> Path:
     inner = Path(os.path.realpath(home)) / "postgres"
     number = inner / "id"
     return places.BASE / number.read_text().strip() if number.exists() else inner
+
+
+def _watches(pid: str, state: Path) -> bool:
+    """Report whether that process is one of ours; a pid in a file may have been given to a stranger."""
+    with contextlib.suppress(OSError):
+        return os.fsencode(state) in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") and alive(int(pid))
+    return False
 
 
 def _is_free(path: Path) -> bool:

@@ -1,5 +1,6 @@
 """The embedded server after kill -9: of the postmaster, idle or busy, of everything, and in the middle of recovery."""
 
+import contextlib
 import os
 import random
 import signal
@@ -236,12 +237,8 @@ def _hold_recovery(answer: Answer) -> int:
 
 
 def _kill_watching(answer: Answer) -> None:
-    try:
-        watching = (guardian_of(answer), watcher_of(answer))
-    except (OSError, ValueError):
-        return
-    for pid in watching:
-        if pid > 1:
+    with contextlib.suppress(OSError, AssertionError):
+        for pid in (guardian_of(answer, 0.2), watcher_of(answer, 0.2)):
             _kill_if_alive(pid)
 
 

@@ -49,6 +49,7 @@ def test_a_visit_begins_the_grace_period_anew(lived_in: House) -> None:
     assert waited_s is not None and 1.6 < waited_s < 7
 
 
+@pytest.mark.soak
 def test_a_stay_within_the_grace_period_cancels_the_stop(lived_in: House) -> None:
     """A client that comes in the grace period and stays keeps the server."""
     first = lived_in.visit(grace_s=1.2)
@@ -82,6 +83,7 @@ def test_an_arrival_during_a_stop_waits_and_starts_it_anew(lived_in: House) -> N
     assert new.postmaster != answer.postmaster
 
 
+@pytest.mark.soak
 def test_a_forked_child_keeps_the_server(lived_in: House) -> None:
     """The lock belongs to the open file: a child that outlives the client keeps the server until it ends."""
     answer = lived_in.visit("--fork", "2.5", grace_s=0.4)

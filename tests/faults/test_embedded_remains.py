@@ -84,6 +84,7 @@ def test_a_cluster_that_may_still_be_wanted_is_kept(base: Path, tmp_path: Path) 
     lasting = _cluster(base, "3" * 16, Path("/home/somebody/corrigenda"), MONTH_S)
     assert remains.remove_abandoned() == []
     assert all(state.exists() for state in (recent, at_home, lasting))
+    assert not list(base.rglob("start.lock")), "passing by must not take locks"
     assert abandoned() == [recent, lasting]
 
 
