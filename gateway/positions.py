@@ -4,7 +4,7 @@ import re
 
 from ledger.errors import failure, refuse
 
-_POSITION = re.compile(r"(?:(\d{1,9})\.)?(\d{1,16})")
+_POSITION = re.compile(r"(?:(\d{1,9})\.)?(\d{1,16})", re.ASCII)
 
 
 def parse_position(text: str, *, incarnation: int) -> int:

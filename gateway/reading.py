@@ -162,10 +162,13 @@ class Reader:
         }
         return tuple(sorted(ids))
 
-    def wait_for(self, position: int) -> None:
-        """Wait at most two seconds until the ledger has reached a position, else UNAVAILABLE."""
+    def wait_for(self, position: int, catch_up: Callable[[], int]) -> None:
+        """Wait at most two seconds until `catch_up` has reached a position, else UNAVAILABLE.
+
+        The caller holds no lock meanwhile: what is waited for may be another thread's to write.
+        """
         until = time.monotonic() + POSITION_WAIT_S
-        while self._ledger.catch_up() < position:
+        while catch_up() < position:
             if time.monotonic() > until:
                 refuse(
                     "UNAVAILABLE",
