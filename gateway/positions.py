@@ -9,7 +9,7 @@ from ledger.errors import failure, refuse
 WAIT_S = 2.0
 POLL_S = 0.02
 
-_POSITION = re.compile(r"(?:(\d{1,9})\.)?(\d{1,16})")
+_POSITION = re.compile(r"(?:(\d{1,9})\.)?(\d{1,16})", re.ASCII)
 
 
 def parse_position(text: str, *, incarnation: int) -> int:

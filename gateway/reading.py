@@ -9,7 +9,7 @@ from gateway.graph import newer_than, older_than, reach
 from gateway.lineages import Lineages
 from gateway.names import Names, References
 from gateway.page import Append
-from gateway.positions import no_event, wait_until_at
+from gateway.positions import no_event
 from gateway.replies import EventDetail, Explanation, History, Lineage, LineageEdge, LineageNode, LogItem, Revision
 from gateway.schemas import ScopeRequest
 from gateway.views import LineageView, audit, log_item, revision_fields, revision_reply, text_of, view
@@ -158,10 +158,6 @@ class Reader:
             if identifier.startswith(prefix)
         }
         return tuple(sorted(ids))
-
-    def wait_for(self, position: int) -> None:
-        """Wait at most two seconds until the ledger has reached a position, else UNAVAILABLE."""
-        wait_until_at(position, self._ledger.catch_up)
 
     def _find(self, reference: str) -> tuple[LineageView, str]:
         """Return a lineage and the revision that is meant: the one named, the head, else the latest."""

@@ -13,8 +13,8 @@ from gateway.importing import PepImport, Progress
 from gateway.lineages import Lineages
 from gateway.names import Names, References, no_project
 from gateway.page import Append
-from gateway.positions import parse_position
-from gateway.reading import Reader
+from gateway.positions import parse_position, wait_until_at
+from gateway.reading import NOBODY, Reader
 from gateway.replies import (
     EventDetail,
     Explanation,
@@ -333,12 +333,11 @@ class Gateway:
             agent=agent, user=user, session=session, task_family=task_family,
         )  # fmt: skip
         self._need_project()
+        self._reach(min_position)
         with self._writer.lock:
-            self._reach(min_position)
-            project = self._references.project
-            if project is None:
-                return self._retrieval.nothing("nothing_indexed")
-            return self._retrieval.search(request, self._reader.scope(project, request))
+            self._ledger.catch_up()
+            # A project without a name yet has no memories, and still sees what the whole tenant may see.
+            return self._retrieval.search(request, self._reader.scope(self._references.project or NOBODY, request))
 
     @property
     def index(self) -> Relay:
@@ -382,8 +381,7 @@ class Gateway:
 
     def reach(self, position: str) -> None:
         """Wait until the ledger has reached a position, `SEQ` or `INC.SEQ`. Errors: VALIDATION_FAILED, UNAVAILABLE."""
-        with self._writer.lock:
-            self._reach(position)
+        self._reach(position)
 
     def show_event(self, seq: int) -> EventDetail:
         """Return one event, verified, with its facts and payload. Errors: EVENT_NOT_FOUND."""
@@ -430,15 +428,21 @@ class Gateway:
 
     def _read(self, min_position: str | None, answer: Callable[[], Any]) -> Any:  # Any: the reader's own reply
         self._require("read")
+        self._reach(min_position)
         with self._writer.lock:
-            self._reach(min_position)
+            self._ledger.catch_up()
             return answer()
 
     def _reach(self, min_position: str | None) -> None:
-        """Catch up, and wait at most two seconds for a position that another process has announced."""
-        self._ledger.catch_up()
+        """Wait at most two seconds for a position that somebody has announced. The caller holds no lock."""
         if min_position is not None:
-            self._reader.wait_for(parse_position(min_position, incarnation=self._reader.incarnation))
+            self._caught_up()
+            position = parse_position(min_position, incarnation=self._reader.incarnation)
+            wait_until_at(position, self._caught_up)
+
+    def _caught_up(self) -> int:
+        with self._writer.lock:
+            return self._ledger.catch_up()
 
     def _require(self, permission: str) -> None:
         permissions.require(self._granted, permission, self._actor)
