@@ -80,6 +80,7 @@ MOMENTS: dict[str, tuple[object, str, bool]] = {
     "after the ledger key": (keys, "make_ledger_key", True),
     "after both keys": (opening, "opening_entry", False),
     "before event 0 is committed": (opening, "_write_first", True),
+    "after event 0 is committed": (opening, "_first_use", True),
 }
 
 
@@ -143,18 +144,29 @@ def import_peps(words: Words) -> None:
 def visit(words: Words) -> None:
     """Open a ledger as often as `threads` says, all at once, and say its status each time."""
     where = words["where"]
-    bare = {name: where.get(name) for name in ("database_url", "home", "project")}
 
     def once() -> None:
-        with open_gateway(**where), open_bare(**bare, create=False) as beside:
-            found = document(beside.status())
-            say({"ledger": found["ledger"]})
+        with open_gateway(**where), open_bare(**bare(where), create=False) as beside:
+            say(document(beside.status())["ledger"])
 
+    wait(words)
     threads = [threading.Thread(target=once) for _ in range(words.get("threads", 1))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def init(words: Words) -> None:
+    """Make schema, keys and ledger, and say what there is."""
+    wait(words)
+    with open_bare(**bare(words["where"])) as opened:
+        say(opened.init())
+
+
+def bare(where: Words) -> Words:
+    """Return the arguments of `open_bare` among those of `open_gateway`."""
+    return {name: where.get(name) for name in ("database_url", "home", "project")}
 
 
 def modules(words: Words) -> None:
@@ -183,6 +195,7 @@ ACTS: dict[str, Callable[[Words], None]] = {
     "recover": recover,
     "import": import_peps,
     "visit": visit,
+    "init": init,
     "modules": modules,
 }
 

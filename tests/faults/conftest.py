@@ -1,5 +1,6 @@
 """Fixtures of the fault tests."""
 
+import os
 from collections.abc import Generator
 from pathlib import Path
 
@@ -42,7 +43,15 @@ def anybodys_house(request: pytest.FixtureRequest) -> Generator[House, None, Non
 
 
 @pytest.fixture
-def where(ledger_url: str, home: Path) -> Document:
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take away the settings of whoever runs the tests."""
+    for name in [*os.environ]:
+        if name.startswith(("CORRIGENDA_", "DATABASE_URL")) and not name.startswith("CORRIGENDA_TEST_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def where(ledger_url: str, home: Path, no_settings: None) -> Document:
     """The arguments that open this test's ledger, with the embedder without a model."""
     return {
         "database_url": ledger_url,

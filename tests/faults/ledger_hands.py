@@ -61,6 +61,7 @@ class Child:
 
     def __init__(self, act: str, where: Document, **words: Any) -> None:
         environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+        environment["CORRIGENDA_EMBEDDED_GRACE_S"] = "5"
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.faults.children", json.dumps({"act": act, "where": where, **words})],
             stdin=subprocess.DEVNULL,
@@ -94,6 +95,17 @@ def kill(act: str, where: Document, moment: str, **words: Any) -> Ended:
     """Run a child that kills itself at that moment, and return what it had said."""
     ended = Child(act, where, moment=moment, **words).end()
     assert ended.struck == moment, ended.complaints or ended.said
+    return ended
+
+
+def race(act: str, where: Document, gate: Path, processes: int, **words: Any) -> list[Ended]:
+    """Run children that begin at the same moment, when all are ready; all should come to their end."""
+    children = [Child(act, where, gate=str(gate), **words) for _ in range(processes)]
+    for child in children:
+        child.ready()
+    gate.touch()
+    ended = [child.end() for child in children]
+    assert [one.returncode for one in ended] == [0] * processes, [one.complaints for one in ended]
     return ended
 
 

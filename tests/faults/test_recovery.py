@@ -10,13 +10,13 @@ from ledger.errors import UnavailableError
 from projections.embedders import Vectors
 from tests.faults.children import Counting
 from tests.faults.ledger_hands import (
-    Child,
     Document,
     assert_in_order,
     generations,
     indexed,
     kill,
     outbox,
+    race,
     read_ledger,
     revisions_in,
     rows,
@@ -151,13 +151,7 @@ def test_an_item_that_was_revoked_while_it_waited_is_never_found(begun: Document
 def test_two_recoveries_at_once_do_no_harm(begun: Document, tmp_path: Path) -> None:
     """Two processes recover at the same moment: both end well, and a third finds nothing to do."""
     kill("remember", begun, "before the embedding", texts=TEXTS)
-    gate = tmp_path / "gate"
-    children = [Child("recover", begun, gate=str(gate)) for _ in range(2)]
-    for child in children:
-        child.ready()
-    gate.touch()
-    ended = [child.end() for child in children]
-    assert [one.returncode for one in ended] == [0, 0], ended
+    ended = race("recover", begun, tmp_path / "gate", 2)
     assert max(one.answers[0]["replayed"] for one in ended) == len(TEXTS)
     with opened(begun) as gateway:
         assert gateway.recover().replayed == 0

@@ -1,8 +1,7 @@
 """The PEP history as a ledger, counted from its events: the excerpt that ships, and the whole where it can be had."""
 
 import gzip
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -16,37 +15,10 @@ from ledger.memories import LineageLinked, LineageUnlinked, RevisionText
 from tests.conftest import fresh_database
 from tests.faults.ledger_hands import Document, Pair, Told, read_ledger
 from tests.house import assert_house_in_order
+from tests.pep_histories import EXCERPT, HISTORIES, LINKS, UNLINKS, History, available, lines_of, packed
 
-EXCERPT = Path(peps.__file__).with_name("pep-excerpt.jsonl.gz")
-WHOLE = Path(
-    os.environ.get("CORRIGENDA_PEP_HISTORY")
-    or Path(__file__).resolve().parents[3] / "shared" / "data" / "pep-history.jsonl.gz"
-)
 WITHDRAWN = {("pep-314", "pep-243"), ("pep-426", "pep-425"), ("pep-639", "pep-566")}
 STATED_TWICE = ("pep-345", "pep-314")
-
-
-@dataclass(frozen=True)
-class History:
-    """A file, and what has to be in a ledger after it was imported. The links are the same in both."""
-
-    path: Path
-    rows: int
-    lineages: int
-    remembered: int
-    retired: int
-    heads: int
-
-    @property
-    def corrected(self) -> int:
-        """Return how many rows replace a head."""
-        return self.rows - self.remembered
-
-
-HISTORIES = {
-    "excerpt": History(EXCERPT, rows=665, lineages=210, remembered=233, retired=103, heads=130),
-    "whole": History(WHOLE, rows=2_702, lineages=738, remembered=823, retired=312, heads=511),
-}
 
 
 @dataclass(frozen=True)
@@ -62,10 +34,7 @@ class Imported:
 @pytest.fixture(params=HISTORIES, scope="module")
 def history(request: pytest.FixtureRequest) -> History:
     """Each history in turn."""
-    found = HISTORIES[request.param]
-    if not found.path.exists():
-        pytest.skip("the PEP history is not part of the project; CORRIGENDA_PEP_HISTORY may name it")
-    return found
+    return available(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -92,17 +61,6 @@ def opened(where: Document, *, actor: str = "human:importer") -> Gateway:
     return corrigenda.open(**where, project="peps", actor=actor, embedder="none")
 
 
-def lines_of(path: Path) -> list[bytes]:
-    """Return a history's lines."""
-    return gzip.decompress(path.read_bytes()).splitlines(keepends=True)
-
-
-def packed(path: Path, lines: Sequence[bytes]) -> Path:
-    """Write lines as a file that can be imported."""
-    path.write_bytes(gzip.compress(b"".join(lines)))
-    return path
-
-
 # ---------------------------------------------------------------- what the ledger holds
 
 
@@ -124,14 +82,14 @@ def test_the_report_counts_what_was_stored(imported: Imported) -> None:
     """The report says what the ledger says, and that no link is left waiting."""
     report, told = imported.report, imported.told
     assert (report.stored, report.unchanged, report.rejected) == (imported.history.rows, 0, 0)
-    assert (report.links, report.unlinks, report.waiting) == (51, 4, 0)
+    assert (report.links, report.unlinks, report.waiting) == (LINKS, UNLINKS, 0)
     assert report.position == len(told.events) - 1
 
 
 def test_links_are_written_to_both_streams(imported: Imported) -> None:
     """51 links and 4 withdrawals, each in two streams, of 50 edges of which 47 stand; one was stated twice."""
     told = imported.told
-    assert (told.types["lineage.linked"], told.types["lineage.unlinked"]) == (2 * 51, 2 * 4)
+    assert (told.types["lineage.linked"], told.types["lineage.unlinked"]) == (2 * LINKS, 2 * UNLINKS)
     stated, withdrawn = told.edges(LineageLinked), told.edges(LineageUnlinked)
     assert len(stated) == 50
     assert {edge: count for edge, count in stated.items() if count != 2} == {STATED_TWICE: 4}
@@ -226,7 +184,7 @@ def test_a_cut_that_was_imported_first_makes_no_difference(imported: Imported, w
     assert 0 < first.stored == len(rows) < imported.history.rows
     assert first.waiting > 0
     assert first.stored + second.stored == second.unchanged + second.stored == imported.history.rows
-    assert (first.links + second.links, first.unlinks + second.unlinks) == (51, 4)
+    assert (first.links + second.links, first.unlinks + second.unlinks) == (LINKS, UNLINKS)
     told = read_ledger(where)
     assert told.folded == imported.told.folded
     assert told.types == imported.told.types
