@@ -64,7 +64,8 @@ class Person:
 
 def caller() -> Person:
     """Return whoever runs the tests."""
-    return Person(pwd.getpwuid(os.geteuid()), (sys.executable,))
+    path = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+    return Person(pwd.getpwuid(os.geteuid()), (sys.executable,), path)
 
 
 @functools.cache
