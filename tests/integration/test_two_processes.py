@@ -289,8 +289,8 @@ def test_on_a_broken_chain_only_what_tells_of_it_answers(
     with open_bare(database_url=ledger_url, home=open_here.home, create=False) as bare:
         report = bare.verify()
         assert (report.ok, report.exit_code) == (False, 10)
-        assert report.checks[check]["status"] == "failed"
-        assert min(item.get("first_bad_position", position) for item in report.checks.values()) == position
+        assert report.checks[check].status == "failed"
+        assert min(item.first_bad_position or position for item in report.checks.values()) == position
         assert len(list(bare.log())) == len(rows(ledger_url, "SELECT seq FROM corrigenda.event"))
         assert bare.status().ledger["chain"] == "broken"
         assert bare.schema_check()["ok"]
