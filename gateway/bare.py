@@ -21,7 +21,7 @@ from ledger import codec, keys
 from ledger.chain import Entry
 from ledger.clock import system_clock
 from ledger.codec import NotCanonical, read_entry
-from ledger.digest import LedgerKeys
+from ledger.digest import LedgerKeys, link
 from ledger.errors import CorrigendaError, IntegrityError, failure
 from ledger.governance import AssignedName, LedgerOpened, NameAssigned
 from ledger.opening import find_ledger, open_ledger
@@ -221,6 +221,9 @@ class BareGateway:
         found = self._keys()
         if found is None:
             return "unverified", "there is no usable ledger key, so nothing can be checked"
+        first = self._opened().at([0])
+        if first and not found.is_sealed(link(first[0].envelope), first[0].seal):
+            return "unverified", "the ledger key is another ledger's, or event 0 is not what was written"
         try:
             opened = self._opening()
             VerifiedLedger(self._opened(), found, opened.origin).catch_up()

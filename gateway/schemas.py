@@ -53,7 +53,10 @@ def _moment(value: Any) -> Any:  # Any: whatever the caller gave, before pydanti
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise ValueError("has no time zone")
-        return stamp(value)
+        try:
+            return stamp(value)
+        except OverflowError:
+            raise ValueError("lies outside the years 1 to 9999 in UTC") from None
     return value
 
 

@@ -40,6 +40,7 @@ from projections.recovery import recover
 from projections.relay import Item, Relay
 
 EVENTS_PAGE = 1_000
+REFERENCES = frozenset({"revision", "newer", "older"})  # the fields of a request that name something
 _ORIGIN_OF_KIND = {"human": "human", "agent": "agent", "service": "agent"}
 
 
@@ -120,8 +121,8 @@ class Gateway:
         MEMORY_NOT_FOUND (an id of ours that is none of this project's memories).
         """
         given = {
-            "content": content, "kind": kind, "tags": tuple(tags), "confidence": confidence, "origin": origin,
-            "valid_from": valid_from, "valid_to": valid_to, "review_by": review_by, "sources": tuple(sources),
+            "content": content, "kind": kind, "tags": _listed(tags), "confidence": confidence, "origin": origin,
+            "valid_from": valid_from, "valid_to": valid_to, "review_by": review_by, "sources": _listed(sources),
             "run": run, "agent": agent, "user": user, "session": session, "task_family": task_family,
             "visibility": visibility, "memory_id": memory_id, "reason": reason,
         }  # fmt: skip
@@ -329,7 +330,7 @@ class Gateway:
         """
         self._require("read")
         request = schemas.parse(
-            schemas.SearchRequest, query=query, k=k, min_trust=min_trust, kinds=tuple(kinds), tags=tuple(tags),
+            schemas.SearchRequest, query=query, k=k, min_trust=min_trust, kinds=_listed(kinds), tags=_listed(tags),
             agent=agent, user=user, session=session, task_family=task_family,
         )  # fmt: skip
         self._need_project()
@@ -354,15 +355,15 @@ class Gateway:
 
     def show(self, reference: str, *, min_position: str | None = None) -> Revision:
         """Return one revision; a memory stands for its head, or its latest revision while it has none."""
-        return self._read(min_position, lambda: self._reader.show(reference))
+        return self._read_named(reference, min_position, self._reader.show)
 
     def explain(self, reference: str, *, min_position: str | None = None) -> Explanation:
         """Return one revision with the story of its lineage."""
-        return self._read(min_position, lambda: self._reader.explain(reference))
+        return self._read_named(reference, min_position, self._reader.explain)
 
     def history(self, reference: str, *, min_position: str | None = None) -> History:
         """Return every revision of a memory, in version order, whichever of its ids is given."""
-        return self._read(min_position, lambda: self._reader.history(reference))
+        return self._read_named(reference, min_position, self._reader.history)
 
     def lineage(
         self,
@@ -375,8 +376,10 @@ class Gateway:
     ) -> Lineage:
         """Return the graph around a memory: what supersedes it (`up`), what it supersedes (`down`); both by default."""
         both = not up and not down
-        return self._read(
-            min_position, lambda: self._reader.lineage(reference, up=up or both, down=down or both, depth=depth)
+        return self._read_named(
+            reference,
+            min_position,
+            lambda known: self._reader.lineage(known, up=up or both, down=down or both, depth=depth),
         )
 
     def reach(self, position: str) -> None:
@@ -420,11 +423,20 @@ class Gateway:
         if permission is not None:
             self._require(permission)
         schemas.parse(schemas.Who, actor=self._actor, project=self._project, idempotency_key=key)
+        for name in REFERENCES & given.keys():
+            schemas.parse(schemas.ReferenceRequest, id=given[name])
         request = {"project": self._project, **given}
         wish = Wish(
             operation=operation, actor=self._actor, request=request, key=key, decide=decide, dry_run=dry_run
         )  # fmt: skip
         return self._writer.write(wish)
+
+    def _read_named(
+        self, reference: str, min_position: str | None, answer: Callable[[str], Any]
+    ) -> Any:  # Any: the reader's own reply
+        self._require("read")
+        request = schemas.parse(schemas.ReferenceRequest, id=reference)
+        return self._read(min_position, lambda: answer(request.id))
 
     def _read(self, min_position: str | None, answer: Callable[[], Any]) -> Any:  # Any: the reader's own reply
         self._require("read")
@@ -530,6 +542,11 @@ def name_scope(append: Append, project: str, request: schemas.ScopeRequest) -> S
         task_family=named("task_family", request.task_family),
         user=named("user", request.user),
     )
+
+
+def _listed(values: Sequence[str]) -> Sequence[str]:
+    """Return a list as a tuple; a single string stays one, to be refused: it is no list of its letters."""
+    return values if isinstance(values, str) else tuple(values)
 
 
 def _check_version(append: Append, lineage: str, if_revision: int | None) -> None:

@@ -86,15 +86,16 @@ def verifier_key(origin: str, key: Ed25519PrivateKey) -> str:
 
 def _read(path: Path, what: str) -> bytes:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        with open(path, "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            raw = file.read(64 * 1024)
     except FileNotFoundError as error:
         raise _unusable(path, what, "there is no such file") from error
     except OSError as error:
         raise _unusable(path, what, f"it cannot be read ({error.strerror})") from error
-    with os.fdopen(descriptor, "rb") as file:
-        if stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o077:
-            raise _unusable(path, what, "other users may read it (chmod 600 mends that)")
-        return file.read(64 * 1024)
+    if stat.S_IMODE(mode) & 0o077:
+        raise _unusable(path, what, "other users may read it (chmod 600 mends that)")
+    return raw
 
 
 def _write_once(path: Path, body: bytes) -> None:
