@@ -7,15 +7,18 @@ that would run at an orderly end runs. `Counting` is the embedder of this proces
 """
 
 import dataclasses
+import importlib
 import json
 import os
 import signal
 import sys
-import threading
+import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import migrations
 from gateway.bootstrap import open_bare, open_gateway
 from gateway.page import Page
 from gateway.replies import document
@@ -91,6 +94,8 @@ def main() -> None:
     embedders.load = lambda name: Watched(made) if (made := Counting() if name == COUNTING else load(name)) else None
     if "moment" in words:
         strike(words["moment"], words.get("nth", 1))
+    if "linger_s" in words:
+        linger(words["linger_s"])
     ACTS[words["act"]](words)
     say({"done": True})
 
@@ -112,6 +117,21 @@ def strike(moment: str, nth: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     setattr(owner, name, struck)
+
+
+def linger(seconds: float) -> None:
+    """Make first use, and the making of the schema, take so long that processes which begin together meet in it."""
+    entry, step = opening.opening_entry, migrations.run_sql_beside
+
+    def slow_entry(*given: Any) -> Any:
+        time.sleep(seconds)
+        return entry(*given)
+
+    def slow_step(module_file: str) -> None:
+        time.sleep(seconds)
+        step(module_file)
+
+    opening.opening_entry, migrations.run_sql_beside = slow_entry, slow_step
 
 
 def remember(words: Words) -> None:
@@ -145,20 +165,19 @@ def visit(words: Words) -> None:
     """Open a ledger as often as `threads` says, all at once, and say its status each time."""
     where = words["where"]
 
-    def once() -> None:
+    def once(_: int) -> None:
         with open_gateway(**where), open_bare(**bare(where), create=False) as beside:
             say(document(beside.status())["ledger"])
 
     wait(words)
-    threads = [threading.Thread(target=once) for _ in range(words.get("threads", 1))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    times = words.get("threads", 1)
+    with ThreadPoolExecutor(times) as pool:
+        list(pool.map(once, range(times)))
 
 
 def init(words: Words) -> None:
     """Make schema, keys and ledger, and say what there is."""
+    importlib.import_module("alembic.command")  # now, so that it costs no time between the gate and the lock
     wait(words)
     with open_bare(**bare(words["where"])) as opened:
         say(opened.init())
@@ -181,7 +200,7 @@ def wait(words: Words) -> None:
         say({"ready": True})
         gate = Path(words["gate"])
         while not gate.exists():
-            threading.Event().wait(0.005)
+            time.sleep(0.005)
 
 
 def say(answer: object) -> None:

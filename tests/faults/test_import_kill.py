@@ -23,6 +23,12 @@ POINTS = [
 IN_THE_DRAIN = [("before the embedding", 2), ("after the embedding", 1), ("before the rename", 1)]
 
 
+# The whole history at every point takes its time; all points in a row, and two at once, are always tried with it.
+SLOW_WITH_THE_WHOLE = pytest.mark.parametrize(
+    "history", ["excerpt", pytest.param("whole", marks=pytest.mark.soak)], indirect=True
+)
+
+
 @pytest.fixture(params=HISTORIES, scope="module")
 def history(request: pytest.FixtureRequest) -> History:
     """Each history in turn."""
@@ -36,7 +42,13 @@ def undisturbed(
     """What a ledger holds after one import that nobody disturbed."""
     home = tmp_path_factory.mktemp("undisturbed")
     with fresh_database(server_url, template=migrated_template) as url:
-        where = {"database_url": url, "home": str(home), "project": "peps", "actor": "human:x", "embedder": "none"}
+        where: Document = {
+            "database_url": url,
+            "home": str(home),
+            "project": "peps",
+            "actor": "human:x",
+            "embedder": "none",
+        }
         with open_gateway(**where) as gateway:
             gateway.import_peps(history.path)
         yield read_ledger(where)
@@ -60,6 +72,7 @@ def assert_as_undisturbed(told: Told, undisturbed: Told) -> None:
     assert told.live_edges == undisturbed.live_edges
 
 
+@SLOW_WITH_THE_WHOLE
 @pytest.mark.parametrize(("moment", "nth", "pages"), POINTS, ids=[point[0] for point in POINTS])
 def test_a_killed_import_is_finished_by_another(
     without: Document, history: History, undisturbed: Told, moment: str, nth: int, pages: int
@@ -87,6 +100,7 @@ def test_an_import_that_is_killed_again_and_again_is_finished(
     assert_as_undisturbed(assert_in_order(without), undisturbed)
 
 
+@SLOW_WITH_THE_WHOLE
 @pytest.mark.parametrize(("moment", "nth"), IN_THE_DRAIN, ids=[point[0] for point in IN_THE_DRAIN])
 def test_an_import_that_is_killed_in_its_drain_is_recovered(
     where: Document, counting: Counting, undisturbed: Told, history: History, moment: str, nth: int
