@@ -74,6 +74,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AuditEntry",
+    "Check",
     "ConflictError",
     "CorrigendaError",
     "EventDetail",

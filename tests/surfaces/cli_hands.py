@@ -232,11 +232,12 @@ class Stub:
 
 
 def install(monkeypatch: Any, **answers: Any) -> Stub:
-    """Put a stub where the command line looks for the composition root."""
+    """Put a stub where the command line looks for its two ways of opening a ledger."""
     stub = Stub(answers)
-    module = types.ModuleType("gateway.bootstrap")
-    vars(module).update(open_gateway=stub.open_gateway, open_bare=stub.open_bare)
-    monkeypatch.setitem(sys.modules, "gateway.bootstrap", module)
+    for name, opening in (("bootstrap", "open_gateway"), ("bare", "open_bare")):
+        module = types.ModuleType(f"gateway.{name}")
+        setattr(module, opening, getattr(stub, opening))
+        monkeypatch.setitem(sys.modules, f"gateway.{name}", module)
     return stub
 
 

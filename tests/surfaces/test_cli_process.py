@@ -14,8 +14,8 @@ sys.path[:0] = ["tests/surfaces", "."]
 from cli_hands import Stub, endless_log
 import types
 stub = Stub({"log": endless_log()})
-sys.modules["gateway.bootstrap"] = types.ModuleType("gateway.bootstrap")
-vars(sys.modules["gateway.bootstrap"]).update(open_bare=stub.open_bare)
+sys.modules["gateway.bare"] = types.ModuleType("gateway.bare")
+vars(sys.modules["gateway.bare"]).update(open_bare=stub.open_bare)
 from cli.main import main
 main(sys.argv[1:])
 """
