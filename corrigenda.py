@@ -37,6 +37,7 @@ _refuse_foreign_packages()
 # After the check on purpose: before it, these names could be anybody's.
 from gateway.replies import (  # noqa: E402
     AuditEntry,
+    Check,
     EventDetail,
     EventRef,
     Explanation,

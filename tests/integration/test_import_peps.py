@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import corrigenda
-from gateway.imports import pep_rows, peps
+from gateway.imports import pep_rows
 from gateway.service import Gateway
 from ledger.memories import LineageLinked, LineageUnlinked, RevisionText
 from tests.conftest import fresh_database
