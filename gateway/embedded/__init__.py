@@ -7,8 +7,9 @@
 Read `client` first, then `watcher`. Must never listen on TCP, keep a password, or run without fsync.
 """
 
-from gateway.embedded.client import GRACE_S, Say, Server, attach, locate, stop
+from gateway.embedded.client import GRACE_S, Say, Server, attach, locate
 from gateway.embedded.places import Place
 from gateway.embedded.remains import abandoned
+from gateway.embedded.stopping import stop
 
 __all__ = ["GRACE_S", "Place", "Say", "Server", "abandoned", "attach", "locate", "stop"]

@@ -8,7 +8,6 @@ it has not seen listening.
 
 import contextlib
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -20,9 +19,9 @@ from gateway.embedded import cluster, places, remains, wheel
 from gateway.embedded.check import LogTail, wait_until_sound, why_it_died
 from gateway.embedded.dsn import dsn
 from gateway.embedded.failures import ServerGone, trouble, writing
-from gateway.embedded.locks import EXCLUSIVE, SHARED, holder, sign, take, try_take
+from gateway.embedded.locks import EXCLUSIVE, SHARED, holder, is_free, sign, take, try_take
 from gateway.embedded.places import Place
-from gateway.embedded.processes import Process, clean_environment, end, listener
+from gateway.embedded.processes import clean_environment, listener
 from gateway.embedded.watcher import Order
 
 Say = Callable[[str], None]
@@ -100,29 +99,6 @@ def locate(home: str | os.PathLike[str]) -> str | None:
     """
     place = places.find(home)
     return dsn(place) if place is not None and place.made else None
-
-
-def stop(home: str | os.PathLike[str], *, remove: bool = False) -> None:
-    """Stop the home's server now; with `remove`, destroy its data, too. BUSY while any client is attached.
-
-    A home that never had a server is left as it is.
-    """
-    place = places.find(home)
-    if place is None or not place.state.exists():
-        return
-    with writing(place.state), contextlib.ExitStack() as held:
-        held.callback(os.close, take(place.state / "start.lock", EXCLUSIVE))
-        clients = try_take(place.state / "clients.lock")
-        if clients is None:
-            raise trouble(
-                "BUSY",
-                f"The embedded server of {place.home} should have no client left, and another process uses "
-                "it. End that process, then try again.",
-            )
-        held.callback(os.close, clients)
-        _stop(place)
-        if remove:
-            _remove(place)
 
 
 def _attach(place: Place, grace_s: float, say: Say, log: LogTail) -> Server:
@@ -266,7 +242,7 @@ def _spawn_watcher(place: Place, order: Order) -> None:
 
 def _wait_until_listening(place: Place, log: LogTail) -> None:
     while not listener(place.socket):
-        if _watcher_is_gone(place):
+        if is_free(place.state / "watcher.lock"):
             raise why_it_died(place, log)
         time.sleep(_POLL_S)
 
@@ -274,7 +250,7 @@ def _wait_until_listening(place: Place, log: LogTail) -> None:
 def _wait_for_watcher(place: Place) -> None:
     until = time.monotonic() + _WATCHER_S
     while time.monotonic() < until:
-        if listener(place.socket) or _watcher_is_gone(place):
+        if listener(place.socket) or is_free(place.state / "watcher.lock"):
             return
         time.sleep(_POLL_S)
     pid = holder(place.state / "watcher.lock")
@@ -283,39 +259,6 @@ def _wait_for_watcher(place: Place) -> None:
         f"The server's watcher (process {pid}) should have started it or ended, and did neither in "
         f"{_WATCHER_S:.0f} s. End it (kill -9 {pid}) and try again.",
     )
-
-
-def _watcher_is_gone(place: Place) -> bool:
-    lock = try_take(place.state / "watcher.lock")
-    if lock is None:
-        return False
-    os.close(lock)
-    return True
-
-
-def _stop(place: Place) -> None:
-    found = listener(place.socket)
-    if found and not found.pid:
-        raise trouble(
-            "BUSY",
-            f"The server of {place.home} should run in this process namespace to be stopped, and runs in "
-            "another. Stop it from there.",
-        )
-    if found:
-        process = Process(found.pid)
-        if listener(place.socket) == found:
-            end(process)
-        process.close()
-    until = time.monotonic() + _WATCHER_S
-    while not _watcher_is_gone(place) and time.monotonic() < until:
-        time.sleep(_POLL_S)
-
-
-def _remove(place: Place) -> None:
-    os.close(remains.clear(place, _silent))
-    remains.remove_cluster(place.state)
-    shutil.rmtree(place.run, ignore_errors=True)
-    places.forget(place)
 
 
 def _silent(_: str) -> None:

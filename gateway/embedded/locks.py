@@ -68,6 +68,15 @@ def take(path: Path, how: int, *, waiting: Callable[[str], None] | None = None) 
     return descriptor
 
 
+def is_free(path: Path) -> bool:
+    """Report whether nobody holds the lock."""
+    descriptor = try_take(path)
+    if descriptor is None:
+        return False
+    os.close(descriptor)
+    return True
+
+
 def sign(descriptor: int) -> None:
     """Leave this process's pid in the file. It serves messages only: nobody is judged or signalled by it."""
     os.ftruncate(descriptor, 0)

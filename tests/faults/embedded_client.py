@@ -19,8 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import psycopg
 
-from gateway.embedded import cluster, places
-from gateway.embedded.client import Server, attach, stop
+from gateway.embedded import Server, attach, cluster, places, stop
 from gateway.embedded.processes import listener
 from ledger.errors import CorrigendaError
 

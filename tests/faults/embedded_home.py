@@ -23,7 +23,7 @@ import psycopg
 import pytest
 
 from gateway.embedded import attach, places, remains
-from gateway.embedded.locks import holder, try_take
+from gateway.embedded.locks import holder, is_free
 from gateway.embedded.processes import Identity, alive, listener, standing_in
 from ledger.errors import CorrigendaError
 
@@ -375,13 +375,6 @@ def _watches(pid: str, state: Path) -> bool:
     return False
 
 
-def _is_free(path: Path) -> bool:
-    lock = try_take(path)
-    if lock is not None:
-        os.close(lock)
-    return lock is not None
-
-
 def _end_server(state: Path) -> None:
     """Kill what stands in the data directory: all of it was started by this house."""
     for number in (signal.SIGCONT, signal.SIGKILL):
@@ -390,5 +383,5 @@ def _end_server(state: Path) -> None:
                 os.kill(pid, number)
     until(lambda: not standing_in(state / "data"), 10)
     with contextlib.suppress(OSError):
-        until(lambda: _is_free(state / "watcher.lock"), 10)
+        until(lambda: is_free(state / "watcher.lock"), 10)
     remains.remove_shared_memory(state / "data")
