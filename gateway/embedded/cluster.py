@@ -6,7 +6,6 @@ may still do is found by `check` at every attach. Must never offer TCP, a passwo
 
 import os
 import secrets
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from gateway.embedded.failures import disk_full, free_bytes, not_runnable, troub
 from gateway.embedded.files import own_directory, sync, write_whole
 from gateway.embedded.places import Place
 from gateway.embedded.processes import clean_environment
+from gateway.embedded.remains import remove_draft
 from gateway.embedded.wheel import Binaries, Wheel, ensure_runs
 
 OWNER = "corrigenda"
@@ -47,7 +47,7 @@ def make(place: Place, binaries: Binaries, start_lock: int) -> None:
     except PermissionError as error:
         raise not_runnable(binaries.folder / "initdb", place.account, error) from error
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        remove_draft(draft)
 
 
 def ensure_readable(place: Place, wheel: Wheel) -> None:
@@ -103,7 +103,7 @@ def postmaster_argv(place: Place, binaries: Binaries) -> list[str]:
 
 def _clear_drafts(place: Place) -> None:
     for left_over in place.state.glob("data.new-*"):
-        shutil.rmtree(left_over, ignore_errors=True)
+        remove_draft(left_over)
     if place.data.exists() and any(place.data.iterdir()):
         raise trouble(
             "HOME_DAMAGED",

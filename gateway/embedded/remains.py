@@ -61,6 +61,12 @@ def remove_cluster(state: Path) -> None:
     shutil.rmtree(leaving)
 
 
+def remove_draft(data: Path) -> None:
+    """Remove a half-made data directory if it is there; an initdb that died on a full disk left shared memory, too."""
+    remove_shared_memory(data)
+    shutil.rmtree(data, ignore_errors=True)
+
+
 def remove_shared_memory(data: Path) -> None:
     """Remove the data directory's System V segment if no process is attached to it (Linux).
 

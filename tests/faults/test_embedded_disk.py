@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.embedded_home import House, caller, kill, needs_root, ordinary
+from tests.faults.embedded_home import House, caller, kill, needs_root, ordinary, until
 
 pytestmark = needs_root
 
@@ -87,12 +87,20 @@ def test_a_first_start_on_a_small_disk_is_refused(disk: Disk) -> None:
 def test_initdb_that_meets_a_full_disk_leaves_nothing(disk: Disk) -> None:
     """The disk fills after the look: the same error, nothing half-made, and it works once there is room."""
     disk.visit()
+    before = idle_segments()
     disk.resize(TOO_SMALL_FOR_INITDB_MB)
     refused = disk.visit("--unchecked-disk")
     assert refused.reason == "DISK_FULL", refused
     assert not disk.drafts()
+    assert until(lambda: idle_segments() <= before, 5), "initdb's shared memory was left behind"
     disk.resize(ENOUGH_MB)
     assert disk.visit().postmaster
+
+
+def idle_segments() -> set[str]:
+    """Return the numbers of the shared memory segments that no process is attached to."""
+    rows = [line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]]
+    return {row[1] for row in rows if row[6] == "0"}
 
 
 def test_a_full_disk_does_not_hurt_what_is_stored(disk: Disk) -> None:
