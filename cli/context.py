@@ -74,6 +74,7 @@ class Session:
             project=self.project,
             actor=self.actor,
             replay=replay,
+            say=self._say,
         ) as gateway:
             if reach is not None:
                 gateway.reach(reach)
@@ -94,10 +95,16 @@ class Session:
             tenant=self.tenant,
             project=self.project,
             create=create,
+            say=self._say,
         ) as bare:
             if reach is not None:
                 bare.reach(reach)
             yield bare
+
+    def _say(self, text: str) -> None:
+        """Tell a person why it takes long; nobody who asked for quiet."""
+        if not self.quiet:
+            click.echo(text, err=True)
 
     def _prepare(self) -> None:
         for name in _NOT_BUILT:

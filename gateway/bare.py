@@ -12,7 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from gateway import checks
-from gateway.embedded import Server, attach
+from gateway.embedded import Say, Server, attach
 from gateway.positions import no_event, parse_position, wait_until_at
 from gateway.replies import LogItem, Status, Verification
 from gateway.settings import Settings, read_settings
@@ -41,9 +41,10 @@ Filter = Callable[[Entry], bool]
 class BareGateway:
     """One tenant's tables, unchecked. A context manager."""
 
-    def __init__(self, settings: Settings, *, create: bool) -> None:
+    def __init__(self, settings: Settings, *, create: bool, say: Say | None = None) -> None:
         self._settings = settings
         self._create = create
+        self._say = say
         self._server: Server | None = None
         self._database: Database | None = None
         self._store: Store | None = None
@@ -184,7 +185,9 @@ class BareGateway:
         if self._database is None:
             url = self._settings.database_url
             if url is None:
-                self._server = attach(self._settings.home, grace_s=self._settings.embedded_grace_s, create=self._create)
+                self._server = attach(
+                    self._settings.home, grace_s=self._settings.embedded_grace_s, create=self._create, say=self._say
+                )
                 url = self._server.dsn
             self._database = Database(url, pooled=self._settings.pooled)
         return self._database
@@ -313,7 +316,8 @@ def open_bare(
     tenant: str | None = None,
     project: str | None = None,
     create: bool = True,
+    say: Say | None = None,
 ) -> BareGateway:
     """Open the database without walking the chain. With `create=False` nothing is made or migrated anywhere."""
     settings = read_settings(database_url=database_url, home=home, tenant=tenant, project=project)
-    return BareGateway(settings, create=create)
+    return BareGateway(settings, create=create, say=say)

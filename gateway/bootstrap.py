@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gateway import schemas
 from gateway.bare import BareGateway, open_bare
-from gateway.embedded import Server, attach
+from gateway.embedded import Say, Server, attach
 from gateway.permissions import granted
 from gateway.service import Gateway
 from gateway.settings import Settings, read_settings
@@ -33,8 +33,11 @@ def open_gateway(
     embedder: str | None = None,
     clock: Clock | None = None,
     replay: bool = True,
+    say: Say | None = None,
 ) -> Gateway:
     """Open the ledger, walk its chain and, with `replay`, carry for at most five seconds what waits in the outbox.
+
+    `say` is told, in one line each, why the embedded server keeps us waiting.
 
     Errors: SCHEMA_MISMATCH, NOT_CONFIGURED, LEDGER_UNVERIFIED, INTEGRITY_BROKEN, UNAVAILABLE, VALIDATION_FAILED.
     """
@@ -43,7 +46,7 @@ def open_gateway(
     )
     who = schemas.parse(schemas.Who, actor=settings.actor, project=settings.project)
     rights = granted(who.actor, permissions)
-    server, database = connect(settings)
+    server, database = connect(settings, say)
     moments = clock or system_clock
     try:
         ledger = open_ledger(database, tenant=settings.tenant, files=settings.keys, clock=moments)
@@ -70,12 +73,12 @@ def open_gateway(
     )
 
 
-def connect(settings: Settings) -> tuple[Server | None, Database]:
+def connect(settings: Settings, say: Say | None = None) -> tuple[Server | None, Database]:
     """Return the database, its schema and durability checked, and the embedded server if it is that, started as needed.
 
     The embedded server's schema is made and migrated here, on first use; anybody else's is theirs to migrate.
     """
-    server = None if settings.database_url else attach(settings.home, grace_s=settings.embedded_grace_s)
+    server = None if settings.database_url else attach(settings.home, grace_s=settings.embedded_grace_s, say=say)
     database = Database(settings.database_url or (server.dsn if server else ""), pooled=settings.pooled)
     try:
         if server is not None and (database.schema_version() or "") < LATEST:
