@@ -217,11 +217,11 @@ class Stub:
         [(_, args, named)] = [call for call in self.calls if call[0] == name]
         return args, named
 
-    def open_gateway(self, **how: Any) -> "Stub":
+    def open_gateway(self, *, say: Callable[[str], None], **how: Any) -> "Stub":
         self.opened.append(("gateway", how))
         return self._opened()
 
-    def open_bare(self, **how: Any) -> "Stub":
+    def open_bare(self, *, say: Callable[[str], None], **how: Any) -> "Stub":
         self.opened.append(("bare", how))
         return self._opened()
 
