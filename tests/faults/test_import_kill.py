@@ -23,7 +23,7 @@ POINTS = [
 IN_THE_DRAIN = [("before the embedding", 2), ("after the embedding", 1), ("before the rename", 1)]
 
 
-# The whole history at every point takes its time; all points in a row, and two at once, are always tried with it.
+# The whole history at every point takes its time; all points in a row are always tried with it, where it can be had.
 SLOW_WITH_THE_WHOLE = pytest.mark.parametrize(
     "history", ["excerpt", pytest.param("whole", marks=pytest.mark.soak)], indirect=True
 )
@@ -87,6 +87,7 @@ def test_a_killed_import_is_finished_by_another(
     assert_as_undisturbed(assert_in_order(without), undisturbed)
 
 
+@pytest.mark.parametrize("history", ["whole"], indirect=True)
 def test_an_import_that_is_killed_again_and_again_is_finished(
     without: Document, history: History, undisturbed: Told
 ) -> None:
@@ -119,6 +120,7 @@ def test_an_import_that_is_killed_in_its_drain_is_recovered(
     assert_in_order(where)
 
 
+@SLOW_WITH_THE_WHOLE
 def test_two_imports_at_once_store_each_row_once(
     without: Document, history: History, undisturbed: Told, tmp_path: Path
 ) -> None:
