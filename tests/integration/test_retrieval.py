@@ -131,7 +131,7 @@ def test_an_index_entry_that_the_ledger_does_not_know_is_dropped(
 def test_an_index_entry_in_the_wrong_place_is_shown_to_nobody(
     gateway: Gateway, freeze_index: Callable[[], None]
 ) -> None:
-    """OH-21, AG-12: given an agent's own note among the project's entries, when the project searches, it is not shown."""
+    """OH-21, AG-12: given an agent's note among the project's entries, when the project searches, it is not shown."""
     own = gateway.remember("the safe code", agent="a", visibility="agent")
     gateway.remember("the safe is green")
     gateway.search("safe", agent="a")
