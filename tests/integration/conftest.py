@@ -47,7 +47,7 @@ def ledger_url(shared_url: str) -> Iterator[str]:
         connection.execute("SET session_replication_role = replica")
         found = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'corrigenda'").fetchall()
         for table in (name for (name,) in found if name != "alembic_version"):
-            connection.execute(sql.SQL("TRUNCATE corrigenda.{}").format(sql.Identifier(table)))
+            connection.execute(sql.SQL("DELETE FROM corrigenda.{}").format(sql.Identifier(table)))
 
 
 class Here:

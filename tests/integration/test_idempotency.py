@@ -144,7 +144,7 @@ def test_key_and_fingerprint_tell_nothing(gateway: Gateway, ledger_url: str) -> 
     gateway.remember("a", idempotency_key="patient-4711")
 
     stored = rows(ledger_url, "SELECT encode(envelope, 'escape'), encode(request, 'escape') FROM corrigenda.event")
-    assert "4711" not in str(stored)
+    assert "patient" not in str(stored)
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "a\x00", "\ud800"])

@@ -128,6 +128,25 @@ def test_an_index_entry_that_the_ledger_does_not_know_is_dropped(
         index.remove(item)
 
 
+def test_an_index_entry_in_the_wrong_place_is_shown_to_nobody(
+    gateway: Gateway, freeze_index: Callable[[], None]
+) -> None:
+    """OH-21, AG-12: given an agent's note among the project's entries, when the project searches, it is not shown."""
+    own = gateway.remember("the safe code", agent="a", visibility="agent")
+    gateway.remember("the safe is green")
+    gateway.search("safe", agent="a")
+    freeze_index()
+    index: Any = gateway._relay._index  # Any: moving in the replica what no event moved
+    item = f"{own.memory_id}/{own.revision_id}"
+    places = index.items()
+    (elsewhere,) = set(places.values()) - {places[item]}
+    index.put(elsewhere, item, WORDS.embed(["the safe code"])[0])
+
+    assert contents(gateway, "the safe code") == ["the safe is green"]
+    index.put(places[item], item, WORDS.embed(["the safe code"])[0])
+    assert contents(gateway, "the safe code", agent="a", k=1) == ["the safe code"]
+
+
 @pytest.mark.parametrize("dead", [60, pytest.param(1_000, marks=pytest.mark.soak)])
 def test_dead_neighbours_cost_no_slots(gateway: Gateway, freeze_index: Callable[[], None], dead: int) -> None:
     """OH-24, AG-17: given many revoked items nearer than ten live ones, when k = 10, then the ten are served."""
