@@ -122,8 +122,9 @@ def open(
 
     Without `database_url` the environment's is used, and without that the embedded server under `home`, which
     is started and prepared as needed. `project` is where acts belong that name none. `actor` is who acts, as
-    `kind:name`; `permissions` narrows what it may do. `embedder` names what makes vectors of texts; `clock`
-    is a callable that returns an aware datetime. What is None comes from the environment, else is the default.
+    `kind:name`; `permissions` is what it may do, instead of its kind's default. `embedder` names what makes
+    vectors of texts; `clock` is a callable that returns an aware datetime. What is None comes from the
+    environment, else is the default.
 
     Raises UnavailableError where the database does not answer or has another schema, IntegrityError where the
     ledger cannot be trusted, and InvalidInputError for a setting that cannot be used.

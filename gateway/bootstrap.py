@@ -6,7 +6,7 @@ from pathlib import Path
 from gateway import schemas
 from gateway.bare import BareGateway, open_bare
 from gateway.embedded import Say, Server, attach
-from gateway.permissions import granted
+from gateway.permissions import Actor, granted
 from gateway.service import Gateway
 from gateway.settings import Settings, read_settings
 from ledger.clock import Clock, system_clock
@@ -65,9 +65,8 @@ def open_gateway(
     return Gateway(
         ledger,
         relay,
-        actor=who.actor,
+        actor=Actor(who.actor, rights),
         project=who.project,
-        granted=rights,
         clock=moments,
         on_close=lambda: _close(database, server),
     )

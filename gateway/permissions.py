@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from msgspec import Struct
+
 from ledger.errors import refuse
 
 AGENT = frozenset({"read", "write", "submit", "contest"})
@@ -10,6 +12,28 @@ ALL = HUMAN | {"recover", "erase", "admin"}
 SERVICE = frozenset({"read"})
 
 _BY_KIND = {"human": ALL, "agent": AGENT, "service": SERVICE}
+
+
+class Actor(Struct, frozen=True):
+    """Who acts: `kind:name`, and what that may do."""
+
+    name: str
+    permissions: frozenset[str]
+
+    @property
+    def kind(self) -> str:
+        """Return human, agent or service."""
+        return self.name.partition(":")[0]
+
+    def require(self, permission: str) -> None:
+        """Refuse with FORBIDDEN_ACTOR, naming the permission, unless the actor has it."""
+        if permission not in self.permissions:
+            refuse(
+                "FORBIDDEN_ACTOR",
+                f"This act needs the permission '{permission}', and the actor, of kind {self.kind}, does not have it. "
+                "Nothing was stored. Ask somebody who has it.",
+                permission=permission,
+            )
 
 
 def granted(actor: str, permissions: Iterable[str] | None) -> frozenset[str]:
@@ -23,14 +47,3 @@ def granted(actor: str, permissions: Iterable[str] | None) -> frozenset[str]:
     if asked - ALL:
         refuse("VALIDATION_FAILED", f"There is no such permission: {', '.join(sorted(asked - ALL))}.")
     return asked
-
-
-def require(have: frozenset[str], permission: str, actor: str) -> None:
-    """Refuse with FORBIDDEN_ACTOR, naming the permission, unless the actor has it."""
-    if permission not in have:
-        refuse(
-            "FORBIDDEN_ACTOR",
-            f"This act needs the permission '{permission}', and the actor, of kind {actor.partition(':')[0]}, does not "
-            "have it. Nothing was stored. Ask somebody who has it.",
-            permission=permission,
-        )

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from gateway import permissions, schemas
-from gateway.graph import state_link, withdraw_link
+from gateway import schemas
+from gateway.deciding import Decisions
 from gateway.importing import PepImport, Progress
 from gateway.lineages import Lineages
 from gateway.names import Names, References, no_project
 from gateway.page import Append
+from gateway.permissions import Actor
 from gateway.positions import parse_position, wait_until_at
 from gateway.reading import NOBODY, Reader
 from gateway.replies import (
@@ -28,20 +29,15 @@ from gateway.replies import (
     Search,
 )
 from gateway.retrieval import Retrieval
-from gateway.texts import correction_text, remembered_text
 from gateway.writing import Wish, Writer
 from ledger.clock import Clock
 from ledger.errors import refuse
-from ledger.ids import is_ours
-from ledger.memories import Correct, Remember, Restore, Retire, Revoke
-from ledger.message import ScopeIds
 from ledger.verified import VerifiedLedger
 from projections.recovery import recover
 from projections.relay import Item, Relay
 
 EVENTS_PAGE = 1_000
 REFERENCES = frozenset({"revision", "newer", "older"})  # the fields of a request that name something
-_ORIGIN_OF_KIND = {"human": "human", "agent": "agent", "service": "agent"}
 
 
 class Gateway:
@@ -52,9 +48,8 @@ class Gateway:
         ledger: VerifiedLedger,
         relay: Relay,
         *,
-        actor: str,
+        actor: Actor,
         project: str | None,
-        granted: frozenset[str],
         clock: Clock,
         on_close: Callable[[], None],
     ) -> None:
@@ -63,12 +58,20 @@ class Gateway:
         self._relay = relay
         self._actor = actor
         self._project = project
-        self._granted = granted
         self._names = Names(ledger)
         self._lineages = lineages
         self._references = References(ledger, self._names, lineages, project)
         self._writer = Writer(ledger, self._names, lineages, clock)
         self._reader = Reader(ledger, self._names, lineages, self._references)
+        self._decisions = Decisions(
+            keys=ledger.keys,
+            names=self._names,
+            references=self._references,
+            reader=self._reader,
+            actor=actor,
+            project=project,
+            mint=self._writer.mint,
+        )
         self._retrieval = Retrieval(ledger, relay, self._reader, self._names.show)
         self._on_close = on_close
         self._closed = False
@@ -128,7 +131,12 @@ class Gateway:
         }  # fmt: skip
         request = schemas.parse(schemas.RememberRequest, **given)
         return self._write(
-            "remember", "write", given, lambda append: self._remember(append, request), idempotency_key, dry_run
+            "remember",
+            "write",
+            given,
+            lambda append: self._decisions.remember(append, request),
+            idempotency_key,
+            dry_run,
         )
 
     def correct(
@@ -145,22 +153,11 @@ class Gateway:
 
         Errors: MEMORY_NOT_FOUND, MEMORY_ALREADY_SUPERSEDED, MEMORY_DELETED, MEMORY_REVOKED, NO_CHANGE, STALE_REVISION.
         """
-        given = {"revision": revision, "content": content, "reason": reason}
         request = schemas.parse(schemas.CorrectRequest, content=content, reason=reason)
+        given = {"revision": revision, "content": content, "reason": reason, "if_revision": if_revision}
 
         def decide(append: Append) -> None:
-            lineage, old = self._target(append, revision, if_revision)
-            project = append.state(lineage).revisions[old].scope.project
-            append.decide(
-                lineage,
-                Correct(
-                    revision=old,
-                    successor=self._fresh("rev"),
-                    content=self._ledger.keys.content(project, request.content),
-                    origin=self._origin(None),
-                    text=correction_text(request, self._reader.text(append, lineage, old)),
-                ),
-            )
+            self._decisions.correct(append, revision, request, if_revision)
 
         return self._write("correct", "correct", given, decide, idempotency_key, dry_run)
 
@@ -176,11 +173,11 @@ class Gateway:
         """Withdraw knowledge that no longer holds. Errors: as `correct`."""
         schemas.parse(schemas.ReasonRequest, reason=reason)
 
-        def decide(append: Append) -> None:
-            lineage, old = self._target(append, revision, if_revision)
-            append.decide(lineage, Retire(revision=old, reason=reason))
+        given = {"revision": revision, "reason": reason, "if_revision": if_revision}
 
-        given = {"revision": revision, "reason": reason}
+        def decide(append: Append) -> None:
+            self._decisions.retire(append, revision, reason, if_revision)
+
         return self._write("retire", "correct", given, decide, idempotency_key, dry_run)
 
     def revoke(
@@ -195,11 +192,11 @@ class Gateway:
         """Withdraw trust in a revision: from this commit on no retrieval serves it. Errors: MEMORY_REVOKED."""
         schemas.parse(schemas.RequiredReasonRequest, reason=reason)
 
-        def decide(append: Append) -> None:
-            lineage, old = self._target(append, revision, if_revision)
-            append.decide(lineage, Revoke(revision=old, reason=reason))
+        given = {"revision": revision, "reason": reason, "if_revision": if_revision}
 
-        given = {"revision": revision, "reason": reason}
+        def decide(append: Append) -> None:
+            self._decisions.revoke(append, revision, reason, if_revision)
+
         return self._write("revoke", "revoke", given, decide, idempotency_key, dry_run)
 
     def restore(
@@ -218,15 +215,11 @@ class Gateway:
         """
         schemas.parse(schemas.ReasonRequest, reason=reason)
 
-        def decide(append: Append) -> None:
-            lineage, old = self._withdrawn(append, revision)
-            _check_version(append, lineage, if_revision)
-            undo = append.state(lineage).revisions[old].withdrawals
-            if undo:
-                self._require({"retire": "correct", "revoke": "revoke"}[undo[-1].act])
-            append.decide(lineage, Restore(revision=old, reason=reason))
+        given = {"revision": revision, "reason": reason, "if_revision": if_revision}
 
-        given = {"revision": revision, "reason": reason}
+        def decide(append: Append) -> None:
+            self._decisions.restore(append, revision, reason, if_revision)
+
         return self._write("restore", None, given, decide, idempotency_key, dry_run)
 
     def link(
@@ -245,11 +238,11 @@ class Gateway:
         """
         schemas.parse(schemas.ReasonRequest, reason=reason)
 
-        def decide(append: Append) -> None:
-            pair = self._references.lineage(newer), self._references.lineage(older)
-            state_link(append, pair, reason)
-
         given = {"newer": newer, "older": older, "reason": reason}
+
+        def decide(append: Append) -> None:
+            self._decisions.link(append, newer, older, reason)
+
         return self._write("link", "correct", given, decide, idempotency_key, dry_run)
 
     def unlink(
@@ -264,11 +257,11 @@ class Gateway:
         """Withdraw a link. Errors: MEMORY_NOT_FOUND (no such link)."""
         schemas.parse(schemas.RequiredReasonRequest, reason=reason)
 
-        def decide(append: Append) -> None:
-            pair = self._references.lineage(newer), self._references.lineage(older)
-            withdraw_link(append, pair, reason)
-
         given = {"newer": newer, "older": older, "reason": reason}
+
+        def decide(append: Append) -> None:
+            self._decisions.unlink(append, newer, older, reason)
+
         return self._write("unlink", "correct", given, decide, idempotency_key, dry_run)
 
     def import_peps(
@@ -283,7 +276,7 @@ class Gateway:
         with self._writer.lock:
             run = PepImport(
                 self._writer, self._ledger, Path(path),
-                project=self._need_project(), actor=self._actor, on_error=on_error,
+                project=self._need_project(), actor=self._actor.name, on_error=on_error,
             )  # fmt: skip
             report = run.run(progress)
             self._relay.drain(progress=progress)
@@ -420,14 +413,15 @@ class Gateway:
         dry_run: bool,
     ) -> Receipt:
         """Carry out one act. Without a `permission` it is for `decide` to say which one the act needs."""
+        self._check_open()
         if permission is not None:
             self._require(permission)
-        schemas.parse(schemas.Who, actor=self._actor, project=self._project, idempotency_key=key)
+        schemas.parse(schemas.Who, actor=self._actor.name, project=self._project, idempotency_key=key)
         for name in REFERENCES & given.keys():
             schemas.parse(schemas.ReferenceRequest, id=given[name])
         request = {"project": self._project, **given}
         wish = Wish(
-            operation=operation, actor=self._actor, request=request, key=key, decide=decide, dry_run=dry_run
+            operation=operation, actor=self._actor.name, request=request, key=key, decide=decide, dry_run=dry_run
         )  # fmt: skip
         return self._writer.write(wish)
 
@@ -457,104 +451,19 @@ class Gateway:
             return self._ledger.catch_up()
 
     def _require(self, permission: str) -> None:
-        permissions.require(self._granted, permission, self._actor)
+        self._check_open()
+        self._actor.require(permission)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            refuse("UNAVAILABLE", "This gateway was closed, and does nothing any more. Open another one.")
 
     def _need_project(self) -> str:
         if self._project is None:
             raise no_project()
         return self._project
 
-    def _fresh(self, prefix: str) -> str:
-        return f"{prefix}_{self._writer.mint()}"
-
-    def _origin(self, asked: str | None) -> str:
-        kind = self._actor.partition(":")[0]
-        if asked == "human" and kind != "human":
-            refuse(
-                "FORBIDDEN_ACTOR",
-                f"Only a person's text has the origin 'human', and the actor is of kind {kind}. Leave the origin out.",
-                permission="origin:human",
-            )
-        return asked or _ORIGIN_OF_KIND[kind]
-
-    def _remember(self, append: Append, request: schemas.RememberRequest) -> None:
-        project = append.name("project", self._names.root, self._need_project())
-        scope = name_scope(append, project, request)
-        lineage = self._lineage_for(append, project, request.memory_id)
-        self._check_beginning_anew(append, lineage)
-        append.decide(
-            lineage,
-            Remember(
-                revision=self._fresh("rev"),
-                content=self._ledger.keys.content(project, request.content),
-                kind=request.kind,
-                origin=self._origin(request.origin),
-                scope=scope,
-                visibility=request.shown_to,
-                text=remembered_text(request),
-            ),
-        )
-
-    def _lineage_for(self, append: Append, project: str, memory: str | None) -> str:
-        """Return the lineage that a text is remembered in: a new one, the one of that name, or one that is there."""
-        if memory is None:
-            return self._fresh("mem")
-        return self._references.lineage(memory) if is_ours(memory) else append.name("memory", project, memory)
-
-    def _check_beginning_anew(self, append: Append, lineage: str) -> None:
-        """Giving a memory a new head after a revocation overrules it, and needs the permission `correct`."""
-        state = append.state(lineage)
-        latest = state.revisions[state.latest] if state.latest else None
-        if latest is not None and state.head is None and latest.values.trust == "revoked":
-            self._require("correct")
-
-    def _target(self, append: Append, reference: str, if_revision: int | None) -> tuple[str, str]:
-        lineage, revision = self._references.revision(reference)
-        _check_version(append, lineage, if_revision)
-        return lineage, revision
-
-    def _withdrawn(self, append: Append, reference: str) -> tuple[str, str]:
-        """Return the revision that `restore` means: the one named, or the memory's last withdrawn one."""
-        lineage, revision = self._references.locate(reference)
-        if revision is not None:
-            return lineage, revision
-        state = append.state(lineage)
-        withdrawn = [item for item in state.revisions.values() if item.withdrawals]
-        if not withdrawn:
-            refuse(
-                "INVALID_TRANSITION",
-                "Nothing of this memory was withdrawn, so there is nothing to restore.",
-                allowed=[],
-            )
-        return lineage, max(withdrawn, key=lambda item: item.withdrawals[-1].position).revision
-
-
-def name_scope(append: Append, project: str, request: schemas.ScopeRequest) -> ScopeIds:
-    """Return a request's scope as ids, names assigned where they are new."""
-
-    def named(kind: str, name: str | None) -> str | None:
-        return None if name is None else append.name(kind, project, name)
-
-    return ScopeIds(
-        agent=named("agent", request.agent),
-        project=project,
-        session=named("session", request.session),
-        task_family=named("task_family", request.task_family),
-        user=named("user", request.user),
-    )
-
 
 def _listed(values: Sequence[str]) -> Sequence[str]:
     """Return a list as a tuple; a single string stays one, to be refused: it is no list of its letters."""
     return values if isinstance(values, str) else tuple(values)
-
-
-def _check_version(append: Append, lineage: str, if_revision: int | None) -> None:
-    version = append.state(lineage).version
-    if if_revision is not None and if_revision != version:
-        refuse(
-            "STALE_REVISION",
-            f"The memory was expected at version {if_revision} of its stream, and it is at {version}. Read it again.",
-            expected=if_revision,
-            found=version,
-        )

@@ -26,13 +26,14 @@ def remembered_text(request: RememberRequest) -> RevisionText:
 
 
 def correction_text(request: CorrectRequest, old: RevisionText) -> RevisionText:
-    """Return a successor's payload: it inherits everything but confidence, evidence and validity."""
+    """Return a successor's payload: tags, subjects and sources are inherited, what the old text earned is not."""
     return msgspec.structs.replace(
         old,
         content=request.content,
         reason=request.reason,
         confidence=None,
         evidence=(),
+        provenance=Provenance(run=None, session=None, sources=old.provenance.sources),
         recorded_at=None,
         valid_from=None,
         valid_to=None,

@@ -19,6 +19,8 @@ class Recovered(Struct, frozen=True, kw_only=True):
 
 def recover(relay: Relay, *, check_only: bool, progress: Callable[[int, int], None] | None = None) -> Recovered:
     """Bring the replica to the walk's head and make it durable; with `check_only`, only count what that would take."""
+    if relay.embedder is None:
+        return Recovered(replayed=0, skipped=0, pending=0, action="none", why="there is no embedder, so no index")
     if check_only:
         waiting = relay.look()
         return Recovered(replayed=0, skipped=0, pending=waiting, action="none", why=f"{waiting} effects are waiting")
