@@ -92,7 +92,8 @@ def _import(story: Story, gateway: Gateway) -> None:
     story.claim(report.rejected == 0 and len(memories) >= 200, "200 memories or more were imported")
     story.tell(
         f"Imported what {len(memories)} Python Enhancement Proposals said about themselves, 2000 to 2026: "
-        f"{report.stored} revisions, {report.links} supersessions, a chain of {report.position + 1} sealed events."
+        f"{report.stored} revisions, {report.links} supersessions, "
+        f"sealed events 0 to {report.position}."
     )
 
 
@@ -135,7 +136,7 @@ def _kill_and_recover(story: Story, home: Path) -> None:
     story.claim(found[0].position == position, "what the killed process stored is found")
     story.tell(
         f"A process stored position {position} and was killed (kill -9) before the index knew. Recovery replayed "
-        f"{done.replayed} waiting effects, a second one {again.replayed}, and the memory is found."
+        f"{done.replayed} of what was waiting, a second one {again.replayed}, and the memory is found."
     )
 
 
@@ -169,8 +170,9 @@ def _revoke(story: Story, home: Path, fixed: Receipt) -> None:
         served = {hit.revision_id for hit in reader.search(QUESTION, k=5).hits}
         story.claim(bool(served) and revision not in served, "retrieval refused it")
         story.tell(f"Revoked at position {revoked.position}. The index still offers it first; retrieval refuses it.")
-        _sql(home, "revive_row", revision=revision)
+        _sql(home, "set_trust", revision=revision, trust="unverified")
         served = {hit.revision_id for hit in reader.search(QUESTION, k=5).hits}
+        _sql(home, "set_trust", revision=revision, trust="revoked")
         story.claim(bool(served) and revision not in served, "retrieval refused it after the row was edited")
         story.tell("Its read-model row was edited back to active by SQL: refused all the same.")
 

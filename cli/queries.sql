@@ -1,7 +1,7 @@
 -- What the demo does to the database behind the ledger's back, as its owner.
 
--- name: revive_row
-UPDATE corrigenda.revision SET state = 'active', trust = 'unverified' WHERE revision = %(revision)s
+-- name: set_trust
+UPDATE corrigenda.revision SET trust = %(trust)s WHERE revision = %(revision)s
 
 -- name: flip_byte
 UPDATE corrigenda.event SET envelope = set_byte(envelope, %(offset)s, get_byte(envelope, %(offset)s) # 1)

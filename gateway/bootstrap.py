@@ -33,11 +33,13 @@ def open_gateway(
     embedder: str | None = None,
     clock: Clock | None = None,
     replay: bool = True,
+    create: bool = True,
     say: Say | None = None,
 ) -> Gateway:
     """Open the ledger, walk its chain and, with `replay`, carry for at most five seconds what waits in the outbox.
 
-    `say` is told, in one line each, why the embedded server keeps us waiting.
+    Without `create` nothing is made where there is none: no server, no schema, no ledger, no key. `say` is told, in
+    one line each, why the embedded server keeps us waiting.
 
     Errors: SCHEMA_MISMATCH, NOT_CONFIGURED, LEDGER_UNVERIFIED, INTEGRITY_BROKEN, UNAVAILABLE, VALIDATION_FAILED.
     """
@@ -46,10 +48,10 @@ def open_gateway(
     )
     who = schemas.parse(schemas.Who, actor=settings.actor, project=settings.project)
     rights = granted(who.actor, permissions)
-    server, database = connect(settings, say)
+    server, database = connect(settings, say, create=create)
     moments = clock or system_clock
     try:
-        ledger = open_ledger(database, tenant=settings.tenant, files=settings.keys, clock=moments)
+        ledger = open_ledger(database, tenant=settings.tenant, files=settings.keys, clock=moments, create=create)
         ledger.catch_up()
         relay = Relay(
             ledger,
@@ -72,15 +74,19 @@ def open_gateway(
     )
 
 
-def connect(settings: Settings, say: Say | None = None) -> tuple[Server | None, Database]:
+def connect(settings: Settings, say: Say | None = None, *, create: bool = True) -> tuple[Server | None, Database]:
     """Return the database, its schema and durability checked, and the embedded server if it is that, started as needed.
 
     The embedded server's schema is made and migrated here, on first use; anybody else's is theirs to migrate.
     """
-    server = None if settings.database_url else attach(settings.home, grace_s=settings.embedded_grace_s, say=say)
+    server = (
+        None
+        if settings.database_url
+        else attach(settings.home, grace_s=settings.embedded_grace_s, say=say, create=create)
+    )
     database = Database(settings.database_url or (server.dsn if server else ""), pooled=settings.pooled)
     try:
-        if server is not None and (database.schema_version() or "") < LATEST:
+        if create and server is not None and (database.schema_version() or "") < LATEST:
             upgrade(server.dsn)
         database.check_schema()
         database.check_durability()

@@ -38,7 +38,8 @@ def _revision(moves: Sequence[Move]) -> str | None:
 
 
 def _superseded(moves: Sequence[Move]) -> tuple[str, ...]:
-    return tuple(move.revision for move in moves if move.before is not None and move.after.state == "superseded")
+    ended = [move for move in moves if move.before is not None and move.before.state != "superseded"]
+    return tuple(move.revision for move in ended if move.after.state == "superseded")
 
 
 def _shown(memory: str | None, group: Sequence[Recorded], names: Names) -> str | None:

@@ -19,6 +19,7 @@ from ledger.memories import MemoryRemembered, RevisionCorrected, born_revision
 from ledger.message import ScopeIds, Standing, Values
 from ledger.scope import namespaces, sees
 from ledger.verified import Recorded, VerifiedLedger
+from projections.embedders import Vectors
 from projections.lineage import QUERIES
 from projections.relay import Item, Relay, partition
 
@@ -43,8 +44,7 @@ class Retrieval:
         lag = self._relay.drain(INDEX_WAIT_S).pending
         warnings = [f"index_pending:{lag}"] if lag else []
         vector = embedder.embed([request.query])[0]
-        tiers = _TIERS[request.min_trust]
-        partitions = [partition(trust, space) for space in namespaces(scope) for trust in tiers]
+        partitions = _partitions(request.min_trust, scope)
 
         hits: list[Hit] = []
         near: _Near = []
@@ -56,7 +56,7 @@ class Retrieval:
                 break
             seen, wanted = len(near), wanted * 2
         hits = [msgspec.structs.replace(hit, rank=rank) for rank, hit in enumerate(hits[: request.k], start=1)]
-        reason = None if hits else "filtered" if near else self._why_nothing(scope.project)
+        reason = None if hits else "filtered" if near else self._why_nothing(vector, scope)
         return self._answer(tuple(hits), tuple(dict.fromkeys(warnings)), reason)
 
     def neighbours(self, query: str, scope: ScopeIds, k: int) -> _Near:
@@ -64,8 +64,7 @@ class Retrieval:
         embedder = self._relay.embedder
         if embedder is None:
             return []
-        partitions = [partition(trust, space) for space in namespaces(scope) for trust in _TIERS["unverified"]]
-        return self._relay.neighbours(partitions, embedder.embed([query])[0], k)
+        return self._relay.neighbours(_partitions("unverified", scope), embedder.embed([query])[0], k)
 
     def nothing(self, reason: str) -> Search:
         """Return an empty answer and why it is empty."""
@@ -81,10 +80,12 @@ class Retrieval:
             incarnation=self._reader.incarnation,
         )
 
-    def _why_nothing(self, project: str) -> str:
-        """Return why the index offered nothing: no memory was ever there, or none has a head."""
+    def _why_nothing(self, vector: Vectors, scope: ScopeIds) -> str:
+        """Return why the index offered nothing: trust was asked for, no memory was ever there, or none has a head."""
+        if self._relay.neighbours(_partitions("unverified", scope), vector, 1):
+            return "filtered"
         store = self._ledger.store
-        (found,) = store.query(QUERIES["any_revision"], {"gen": store.head().gen, "project": project})
+        (found,) = store.query(QUERIES["any_revision"], {"gen": store.head().gen, "project": scope.project})
         return "headless" if found[0] else "nothing_indexed"
 
     def _confirm(self, near: _Near, request: SearchRequest, scope: ScopeIds, warnings: list[str]) -> Iterator[Hit]:
@@ -119,6 +120,11 @@ class Retrieval:
 
     def _read(self, positions: set[int], warnings: list[str]) -> Mapping[int, Recorded]:
         return _each(self._ledger.at, positions, warnings)
+
+
+def _partitions(min_trust: str, scope: ScopeIds) -> list[str]:
+    """Return the partitions that a reader of a scope looks into, from that trust on."""
+    return [partition(trust, space) for space in namespaces(scope) for trust in _TIERS[min_trust]]
 
 
 def _each(read: Callable[[set[Any]], Mapping[Any, Any]], keys: set[Any], warnings: list[str]) -> Mapping[Any, Any]:

@@ -91,8 +91,8 @@ def _identity(value: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_text)]
-Content = Annotated[Text, Field(max_length=limits.CONTENT_CHARS_MAX), AfterValidator(_said)]
-ReasonText = Annotated[Text, Field(max_length=limits.REASON_CHARS_MAX)]
+Content = Annotated[str, Field(max_length=limits.CONTENT_CHARS_MAX), AfterValidator(_text), AfterValidator(_said)]
+ReasonText = Annotated[str, Field(max_length=limits.REASON_CHARS_MAX), AfterValidator(_text)]
 RequiredReason = Annotated[ReasonText, AfterValidator(_said)]
 Tag = Annotated[Text, Field(max_length=limits.TAG_CHARS_MAX), AfterValidator(_said)]
 Source = Annotated[Text, Field(max_length=limits.SOURCE_CHARS_MAX), AfterValidator(_said)]
@@ -204,7 +204,7 @@ def parse(model: type[_RequestT], **fields: Any) -> _RequestT:  # Any: unchecked
         faults = [_fault(item) for item in error.errors(include_url=False, include_input=False, include_context=True)]
         raise failure(
             "VALIDATION_FAILED",
-            f"The request cannot be taken: {'; '.join(' '.join(fault) for fault in faults)}. Nothing was stored.",
+            f"The request cannot be taken: {'; '.join(' '.join(fault) for fault in faults)}. Mend that and ask again.",
             fields=[{"field": field, "problem": what} for field, what in faults],
         ) from None
 
@@ -228,5 +228,7 @@ _PHRASES: dict[str, Callable[[dict[str, Any]], str]] = {
     "string_too_long": lambda context: f"is longer than {context['max_length']} characters",
     "string_too_short": lambda context: f"is shorter than {context['min_length']} characters",
     "too_long": lambda context: f"has more than {context['max_length']} items",
+    "greater_than_equal": lambda context: f"is below {context['ge']}",
+    "less_than_equal": lambda context: f"is above {context['le']}",
     "literal_error": lambda context: f"is not one of {context['expected']}",
 }

@@ -75,6 +75,7 @@ class Gateway:
         self._retrieval = Retrieval(ledger, relay, self._reader, self._names.show)
         self._on_close = on_close
         self._closed = False
+        self._wrote = False
 
     def __enter__(self) -> Self:
         return self
@@ -89,7 +90,7 @@ class Gateway:
         self._closed = True
         with self._writer.lock:
             try:
-                self._relay.close()
+                self._relay.close(wrote=self._wrote)
             finally:
                 self._on_close()
 
@@ -423,6 +424,7 @@ class Gateway:
         wish = Wish(
             operation=operation, actor=self._actor.name, request=request, key=key, decide=decide, dry_run=dry_run
         )  # fmt: skip
+        self._wrote = True
         return self._writer.write(wish)
 
     def _read_named(

@@ -74,8 +74,7 @@ class Committer:
         try:
             self._ledger.store.run(writes)
         except psycopg.errors.UniqueViolation as error:
-            where = error.diag.constraint_name or ""
-            raise broken(row.seq + 1, "chain", "a free place above the head", f"a row ({where})") from error
+            raise _taken(error.diag.table_name or "", row) from error
         except psycopg.errors.InvalidTextRepresentation as error:
             raise _raised_on_purpose(error, row) from error
         return [[item.recorded for item in group] for group in groups]
@@ -180,6 +179,21 @@ def _insert_payloads(sealed: Sequence[_Sealed]) -> Write:
         "bodies": [body for _, _, body in rows],
     }
     return Write(QUERIES["insert_payloads"], params)
+
+
+def _taken(table: str, row: HeadRow) -> Exception:
+    """Return what it means that a row which this append writes is there already: nothing else may write it."""
+    if table in ("event", "payload", "outbox"):
+        return broken(row.seq + 1, "chain", "a free place above the head", f"a row in the table {table}")
+    return failure(
+        "INTEGRITY_BROKEN",
+        f"The read model in the table {table} holds a row that no event accounts for, so this append could not bring "
+        "it up to date. Nothing was stored; the events themselves are not touched by this. Put the row right: "
+        "`corrigenda history` says what it should hold.",
+        position=row.seq,
+        check="projections",
+        exit_code=12,
+    )
 
 
 def _raised_on_purpose(error: Exception, row: HeadRow) -> Exception:

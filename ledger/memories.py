@@ -338,7 +338,7 @@ def _restore(state: LineageState, command: Restore) -> Event:
         if state.head is not None:
             refuse(
                 "EXPECTED_ACTIVE_MISMATCH",
-                "Restoring this revision would give its memory a second head. Retire the present head first.",
+                f"Restoring this revision would give its memory a second head beside {state.head}. Retire that first.",
                 head=state.head,
             )
         standing = _standing(old.revision, old.content_seq, old.meta_seq, back)
@@ -377,8 +377,8 @@ def _live(state: LineageState, revision: str, wish: str) -> RevisionState:
         case "superseded":
             refuse(
                 "MEMORY_ALREADY_SUPERSEDED",
-                f"Only a head can be {wish}, and this revision has been superseded. Look at its successor, and act on "
-                "the memory's head if that is still what you want.",
+                f"Only a head can be {wish}, and this revision was superseded by {', '.join(found.superseded_by)}. Act on "
+                f"the memory's head ({state.head or 'it has none now'}) if that is still what you want.",
                 superseded_by=list(found.superseded_by),
                 head=state.head,
             )

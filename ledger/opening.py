@@ -31,14 +31,22 @@ class KeyFiles(Struct, frozen=True):
 
 
 def open_ledger(
-    database: Database, *, tenant: str, files: KeyFiles, clock: Clock, origin: str | None = None
+    database: Database,
+    *,
+    tenant: str,
+    files: KeyFiles,
+    clock: Clock,
+    origin: str | None = None,
+    create: bool = True,
 ) -> VerifiedLedger:
-    """Return the tenant's ledger, made first if the database holds none. It is checked from event 0 on when used.
+    """Return the tenant's ledger, made first if the database holds none and `create` allows it.
 
     Errors: NOT_CONFIGURED (no such tenant), LEDGER_UNVERIFIED (no key, or a foreign one), INVALID_INPUT (another
     origin than event 0's), INTEGRITY_BROKEN (event 0 or the tenant's row is not what was written).
     """
     found = find_ledger(database, tenant)
+    if found is None and not create:
+        refuse("NOT_CONFIGURED", "The database holds no ledger yet. Run `corrigenda db init`, or write something.")
     if found is None:
         found = _first_use(database, tenant, files, clock, origin)
     return attach(database, ledger=found, tenant=tenant, files=files, origin=origin)

@@ -86,14 +86,24 @@ class Database:
 
     def _connected(self) -> psycopg.Connection[Row]:
         if self._connection is None:
-            connection = psycopg.connect(
-                self.url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, application_name="corrigenda"
-            )
+            connection = self._connect()
             connection.isolation_level = IsolationLevel.READ_COMMITTED
             if self._pooled:
                 connection.prepare_threshold = None
             self._connection = connection
         return self._connection
+
+    def _connect(self) -> psycopg.Connection[Row]:
+        try:
+            return psycopg.connect(
+                self.url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, application_name="corrigenda"
+            )
+        except psycopg.ProgrammingError as error:
+            raise failure(
+                "VALIDATION_FAILED",
+                "The database URL should be a PostgreSQL connection string (postgresql://user@host/name, or key=value "
+                "pairs), and it is not. Check --database-url and CORRIGENDA_DATABASE_URL.",
+            ) from error
 
     def check_schema(self) -> None:
         """Refuse with SCHEMA_MISMATCH unless the schema is the one this version works with. One SELECT."""
@@ -267,7 +277,7 @@ def _unavailable(error: Exception, *, lost: bool) -> Exception:
     if lost:
         return failure(
             "UNAVAILABLE",
-            f"The database was needed and does not answer ({said}). Whether a write that was under way took effect is "
+            f"The database was needed and does not answer ({said}). If this was a write, whether it took effect is "
             "not known: repeat it with the same idempotency key. Check that the server runs and the URL is right.",
         )
     return failure("UNAVAILABLE", f"The database refused for now ({said}); nothing was stored. Try again.")

@@ -79,7 +79,6 @@ class Relay:
         self._index: PartitionedIndex | None = None
         self._cursor = -1
         self._kept = -1
-        self._looked_at = -1
         self.opened_with = "not opened"
         self.frozen = False  # a frozen replica carries nothing: it stays behind, as a stalled process would
 
@@ -125,7 +124,6 @@ class Relay:
         """Return how many effects wait above the newest good generation, and change nothing: at `close` neither."""
         if self._index is not None or self.embedder is None:
             return self.pending()
-        self._looked_at = self._ledger.walk.position
         found = self._load(self.embedder, only_look=True).generation
         return self._ledger.store.count("count_outbox", after=-1 if found is None else found.manifest.position)
 
@@ -158,10 +156,12 @@ class Relay:
         self._kept = self._cursor
         return True
 
-    def close(self) -> None:
-        """Carry what is waiting for at most five seconds, and keep it. What is left is carried at the next start."""
-        position = self._ledger.walk.position
-        if self._index is None and (position in (-1, self._looked_at) or self.pending() == 0):
+    def close(self, *, wrote: bool) -> None:
+        """Carry what is waiting for at most five seconds, and keep it. What is left is carried at the next start.
+
+        Who wrote nothing and never opened the index leaves it as it is.
+        """
+        if self._index is None and (not wrote or self.pending() == 0):
             return
         try:
             self.drain(INDEX_WAIT_S)
