@@ -377,8 +377,8 @@ def _live(state: LineageState, revision: str, wish: str) -> RevisionState:
         case "superseded":
             refuse(
                 "MEMORY_ALREADY_SUPERSEDED",
-                f"Only a head can be {wish}, and this revision was superseded by {', '.join(found.superseded_by)}. Act on "
-                f"the memory's head ({state.head or 'it has none now'}) if that is still what you want.",
+                f"Only a head can be {wish}, and this revision was superseded by {', '.join(found.superseded_by)}. "
+                f"Act on the memory's head ({state.head or 'it has none now'}) if that is still what you want.",
                 superseded_by=list(found.superseded_by),
                 head=state.head,
             )
