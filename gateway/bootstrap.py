@@ -1,6 +1,6 @@
 """The composition root: settings to an open gateway. Nothing else knows how the parts are put together."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from gateway import schemas
@@ -48,7 +48,7 @@ def open_gateway(
     )
     who = schemas.parse(schemas.Who, actor=settings.actor, project=settings.project)
     rights = granted(who.actor, permissions)
-    server, database = connect(settings, say, create=create)
+    database, close = connect(settings, say, create=create)
     moments = clock or system_clock
     try:
         ledger = open_ledger(database, tenant=settings.tenant, files=settings.keys, clock=moments, create=create)
@@ -62,7 +62,7 @@ def open_gateway(
         if replay:
             _replay(relay)
     except BaseException:
-        _close(database, server)
+        close()
         raise
     return Gateway(
         ledger,
@@ -70,30 +70,38 @@ def open_gateway(
         actor=Actor(who.actor, rights),
         project=who.project,
         clock=moments,
-        on_close=lambda: _close(database, server),
+        on_close=close,
     )
 
 
-def connect(settings: Settings, say: Say | None = None, *, create: bool = True) -> tuple[Server | None, Database]:
-    """Return the database, its schema and durability checked, and the embedded server if it is that, started as needed.
+def connect(settings: Settings, say: Say | None = None, *, create: bool = True) -> tuple[Database, Callable[[], None]]:
+    """Return the database, its schema and durability checked, and what closes it. The embedded server is started.
 
-    The embedded server's schema is made and migrated here, on first use; anybody else's is theirs to migrate.
+    The embedded server's schema is made and migrated here, on first use; anybody else's is theirs to migrate. An
+    embedded server that is killed meanwhile is started again when the database is used next.
     """
-    server = (
-        None
-        if settings.database_url
-        else attach(settings.home, grace_s=settings.embedded_grace_s, say=say, create=create)
-    )
-    database = Database(settings.database_url or (server.dsn if server else ""), pooled=settings.pooled)
+    servers: list[Server] = []
+
+    def attached() -> str:
+        servers.append(attach(settings.home, grace_s=settings.embedded_grace_s, say=say, create=create))
+        return servers[-1].dsn
+
+    def close() -> None:
+        database.close()
+        for server in servers:
+            server.close()
+
+    embedded = settings.database_url is None
+    url = settings.database_url or attached()
+    database = Database(url, pooled=settings.pooled, durable=True, revive=attached if embedded else None)
     try:
-        if create and server is not None and (database.schema_version() or "") < LATEST:
-            upgrade(server.dsn)
+        if create and embedded and (database.schema_version() or "") < LATEST:
+            upgrade(url)
         database.check_schema()
-        database.check_durability()
     except BaseException:
-        _close(database, server)
+        close()
         raise
-    return server, database
+    return database, close
 
 
 def make_index(kind: str, dimension: int) -> VectorIndex:
@@ -114,9 +122,3 @@ def _replay(relay: Relay) -> None:
         # Standing needs no index: the ledger is ready, and a search says what is wrong with the embedder.
         if error.code != "EMBEDDER_UNAVAILABLE":
             raise
-
-
-def _close(database: Database, server: Server | None) -> None:
-    database.close()
-    if server is not None:
-        server.close()

@@ -86,7 +86,7 @@ class PepImport:
         acts = [step for step in steps if not isinstance(step, BadRow)]
         with self._ledger.store.transaction():
             row = writer.locked_head()
-            known = writer.find([self._request(act.key) for act in acts])
+            known = self._ledger.walk.requests
             behind = self._behind(acts)
             page = writer.page()
             for step in steps:
@@ -107,7 +107,7 @@ class PepImport:
         peps = {act.row.pep for act in acts if isinstance(act, Store)}
         related = [row for row in self._good if row.pep in peps]
         requests = {row.number: self._request(Store(row).key) for row in related}
-        known = self._writer.find(list(requests.values()))
+        known = self._ledger.walk.requests
         return settled(related, {number for number, request in requests.items() if request in known})
 
     def _decide(self, page: Page, act: Act) -> None:

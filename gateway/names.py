@@ -65,7 +65,7 @@ class Names:
         gen = store.head().gen
         rows = store.query(QUERIES["find_names"], {"gen": gen, "ids": ids})
         positions: dict[str, int] = {identifier: seq for identifier, seq in rows}
-        verified = {item: seq for item, seq in positions.items() if seq <= self._ledger.walk.position}
+        verified = {item: seq for item, seq in positions.items() if 0 <= seq <= self._ledger.walk.position}
         found = self._ledger.at(verified.values())
         named: dict[str, str] = {}
         for identifier, position in verified.items():
@@ -132,13 +132,8 @@ class References:
         return None if found is None else (found, None)
 
     def _by_revision(self, revision: str) -> tuple[str, str] | None:
-        store = self._ledger.store
-        rows = store.query(QUERIES["find_lineages"], {"gen": store.head().gen, "revisions": [revision]})
-        for _, lineage in rows:
-            # The row is a hint: that the lineage has this revision is for its own events to say.
-            if self._ledger.walk.stream(lineage).version and revision in self._lineages.state(lineage).revisions:
-                return lineage, revision
-        return None
+        lineage = self._ledger.walk.lineages.get(revision)
+        return None if lineage is None else (lineage, revision)
 
     def _in_project(self, state: LineageState) -> bool:
         if state.latest is None:

@@ -13,11 +13,10 @@ from gateway.positions import no_event
 from gateway.replies import EventDetail, Explanation, History, Lineage, LineageEdge, LineageNode, LogItem, Revision
 from gateway.schemas import ScopeRequest
 from gateway.views import LineageView, audit, log_item, revision_fields, revision_reply, text_of, view
-from ledger.ids import is_prefix_of_ours
+from ledger.ids import MEMORY, is_prefix_of_ours, kind_of
 from ledger.memories import LineageState, RevisionText
 from ledger.message import ScopeIds
 from ledger.verified import Recorded, VerifiedLedger
-from projections.lineage import QUERIES
 
 LABEL_CHARS_MAX = 60
 NOBODY = "none"  # an id that nothing has: what a name stands for that was never assigned
@@ -147,16 +146,12 @@ class Reader:
         """Return our ids of this project's memories and revisions that begin with a prefix, sorted."""
         if not is_prefix_of_ours(prefix):
             return ()
-        gen = self._ledger.store.head().gen
-        rows = self._ledger.store.query(QUERIES["find_by_prefix"], {"gen": gen, "prefix": prefix})
-        project = self._references.project
-        ids = {
-            identifier
-            for revision, lineage in rows
-            if project is None or self._project_of(lineage) == project
-            for identifier in (revision, lineage)
-            if identifier.startswith(prefix)
-        }
+        walk, project = self._ledger.walk, self._references.project
+        found = [(revision, lineage) for revision, lineage in walk.lineages.items() if revision.startswith(prefix)]
+        found += [
+            (stream, stream) for stream in walk.streams if stream.startswith(prefix) and kind_of(stream) == MEMORY
+        ]
+        ids = {item for item, lineage in found if project is None or self._project_of(lineage) == project}
         return tuple(sorted(ids))
 
     def _find(self, reference: str) -> tuple[LineageView, str]:

@@ -6,10 +6,18 @@ pydantic stops here. What passes is handed on as plain values that the core trus
 import re
 from collections.abc import Callable
 from datetime import datetime
-from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    ValidationError,
+    model_validator,
+)
 
 from ledger import limits
 from ledger.clock import stamp
@@ -22,6 +30,7 @@ Origin = Literal["human", "agent", "llm_extracted", "import"]
 Visibility = Literal["global", "tenant", "project", "agent", "user", "session"]
 TrustTier = Literal["unverified", "verified"]
 
+_CONFIDENCE = re.compile(r"0(\.[0-9]{1,6})?|1(\.0{1,6})?")
 _ACTOR = re.compile(r"(human|agent|service):\S.*", re.DOTALL)
 _RequestT = TypeVar("_RequestT", bound=BaseModel)
 
@@ -61,13 +70,8 @@ def _moment(value: Any) -> Any:  # Any: whatever the caller gave, before pydanti
 
 
 def _decimal(value: str) -> str:
-    try:
-        number = Decimal(value)
-    except InvalidOperation:
-        raise ValueError("is not a decimal number") from None
-    places = number.as_tuple().exponent
-    if not (number.is_finite() and 0 <= number <= 1 and isinstance(places, int) and -places <= 6):
-        raise ValueError("is not between 0 and 1 with at most 6 places")
+    if not _CONFIDENCE.fullmatch(value):
+        raise ValueError("is not a decimal between 0 and 1 with at most 6 places, such as 0.85")
     return value
 
 
@@ -90,9 +94,11 @@ def _identity(value: str) -> str:
     return full
 
 
-Text = Annotated[str, AfterValidator(_text)]
-Content = Annotated[str, Field(max_length=limits.CONTENT_CHARS_MAX), AfterValidator(_text), AfterValidator(_said)]
-ReasonText = Annotated[str, Field(max_length=limits.REASON_CHARS_MAX), AfterValidator(_text)]
+Text = Annotated[str, Strict(), AfterValidator(_text)]
+Content = Annotated[
+    str, Strict(), Field(max_length=limits.CONTENT_CHARS_MAX), AfterValidator(_text), AfterValidator(_said)
+]
+ReasonText = Annotated[str, Strict(), Field(max_length=limits.REASON_CHARS_MAX), AfterValidator(_text)]
 RequiredReason = Annotated[ReasonText, AfterValidator(_said)]
 Tag = Annotated[Text, Field(max_length=limits.TAG_CHARS_MAX), AfterValidator(_said)]
 Source = Annotated[Text, Field(max_length=limits.SOURCE_CHARS_MAX), AfterValidator(_said)]

@@ -397,7 +397,7 @@ class Gateway:
         self._require("read")
         with self._writer.lock:
             last = self._ledger.catch_up()
-        for first in range(after + 1, last + 1, EVENTS_PAGE):
+        for first in range(max(after, -1) + 1, last + 1, EVENTS_PAGE):
             with self._writer.lock:
                 page = self._reader.log(first, min(first + EVENTS_PAGE, last + 1))
             yield from page

@@ -64,7 +64,7 @@ class Writer:
             try:
                 with self._ledger.store.transaction():
                     row = self.locked_head()
-                    first = None if wish.key is None else self.find([request]).get(request)
+                    first = None if wish.key is None else self._ledger.walk.requests.get(request)
                     if first is not None:
                         return self.replay(first, fingerprint, row)
                     page = self.page()
@@ -72,13 +72,15 @@ class Writer:
                     wish.decide(append)
                     page.close(append)
                     (group,) = self._committer.commit(row, page.drafts)
+                    # Before the commit: nothing may stand between that and the answer which could still fail.
+                    answer = receipt(group, self._names, incarnation=row.incarnation, dry_run=wish.dry_run)
                     if wish.dry_run:
-                        raise _OnlyTried(receipt(group, self._names, incarnation=row.incarnation, dry_run=True))
+                        raise _OnlyTried(answer)
             except _OnlyTried as tried:
                 return tried.receipt
             self._committer.take([group])
             page.keep()
-        return receipt(group, self._names, incarnation=row.incarnation)
+        return answer
 
     def commit(self, row: HeadRow, drafts: Sequence[Draft]) -> list[list[Recorded]]:
         """Store a page of drafts inside the caller's transaction; see `take`."""
@@ -97,11 +99,6 @@ class Writer:
     def page(self) -> Page:
         """Return a new page on the head that the caller has locked."""
         return Page(self._ledger.walk.head.size, self._names, self._lineages, self.mint)
-
-    def find(self, requests: Sequence[str]) -> dict[str, int]:
-        """Return the position of each request that has been carried out, by its hex digest."""
-        found = self._ledger.store.requests([bytes.fromhex(request) for request in requests])
-        return {request.hex(): position for request, position in found.items()}
 
     def replay(self, first: int, fingerprint: str, row: HeadRow) -> Receipt:
         """Return the receipt of an append that has been made, or refuse a key that was used for something else."""

@@ -86,8 +86,10 @@ def verifier_key(origin: str, key: Ed25519PrivateKey) -> str:
 
 def _read(path: Path, what: str) -> bytes:
     try:
-        with open(path, "rb") as file:
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:  # a FIFO must not hold us
             mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode):
+                raise _unusable(path, what, "it is not a regular file")
             raw = file.read(64 * 1024)
     except FileNotFoundError as error:
         raise _unusable(path, what, "there is no such file") from error

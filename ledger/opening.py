@@ -5,6 +5,7 @@ A database that holds a ledger while its key file is missing makes nothing: a ne
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,13 +15,15 @@ from msgspec import Struct
 from ledger import codec, digest, governance, keys
 from ledger.chain import Entry, Envelope, broken
 from ledger.clock import Clock, UlidMint, stamp
-from ledger.errors import failure, refuse
-from ledger.governance import Algorithms, LedgerName, LedgerOpened
+from ledger.digest import LedgerKeys
+from ledger.errors import IntegrityError, failure, refuse
+from ledger.governance import Algorithms, AssignedName, LedgerName, LedgerOpened, NameAssigned
 from ledger.store import QUERIES, Database, Row, Store, Stored
 from ledger.verified import VerifiedLedger
 
 SYSTEM = "system"
 TENANT = "local"
+FIRST_NAME = 1  # the first command of a ledger names its actor
 
 
 class KeyFiles(Struct, frozen=True):
@@ -58,8 +61,8 @@ def find_ledger(database: Database, tenant: str) -> str | None:
         _not_configured(tenant)
     with database.transaction() as connection:
         row = connection.execute(QUERIES["find_tenant"], {"tenant": tenant}).fetchone()
-        if row is None and _holds_any(connection):
-            _not_configured(tenant)
+        if row is None:
+            _check_empty(connection, tenant)
     return None if row is None else str(row[0])
 
 
@@ -88,6 +91,9 @@ def attach(
             origin=opened.origin,
         )
     _check_tenant(store, first, tenant)
+    _check_naming(store, derived, files)
+    if store.head().incarnation != opened.incarnation:
+        raise broken(0, "chain", f"a head row of incarnation {opened.incarnation}", "one of another")
     return VerifiedLedger(store, derived, opened.origin)
 
 
@@ -96,6 +102,30 @@ def _check_tenant(store: Store, first: Entry, tenant: str) -> None:
     named = codec.read_payload(first, stored.salt, stored.body)
     if not isinstance(named, LedgerName) or named.tenant != tenant:
         raise broken(0, "payloads", "the tenant whose row names this ledger", "another")
+
+
+def _check_naming(store: Store, derived: LedgerKeys, files: KeyFiles) -> None:
+    """Check the key's other half, the one that names: the first name's stream must be the digest of its name."""
+    stream, digested = _first_name(store, derived)
+    if stream != digested:
+        refuse(
+            "LEDGER_UNVERIFIED",
+            f"The naming key at {files.ledger} is not the one that this ledger's names were made with, so nothing would "
+            "be found with it. Give the key file that was made with this ledger (CORRIGENDA_LEDGER_KEY_FILE).",
+            file=str(files.ledger),
+        )
+
+
+def _first_name(store: Store, derived: LedgerKeys) -> tuple[str, str]:
+    """Return the stream of the first name and what it should be; equal where there is none that can be read."""
+    for stored in store.at([FIRST_NAME]):
+        with suppress(IntegrityError):  # what is broken is for the walk and for `verify` to say
+            entry = codec.read_entry(stored.envelope, stored.seal, position=stored.seq)
+            named = codec.read_payload(entry, stored.salt, stored.body)
+            facts = entry.envelope.facts
+            if isinstance(facts, NameAssigned) and isinstance(named, AssignedName):
+                return entry.envelope.stream, derived.name(facts.kind, facts.parent, named.name)
+    return "", ""
 
 
 def _read_first(store: Store) -> Entry:
@@ -107,14 +137,12 @@ def _read_first(store: Store) -> Entry:
 
 def _first_use(database: Database, tenant: str, files: KeyFiles, clock: Clock, origin: str | None) -> str:
     """Make the ledger, unless another process has meanwhile: the advisory lock decides, the loser reads the row."""
-    database.check_durability()
     with database.transaction() as connection:
         connection.execute(QUERIES["lock_first_use"])
         row = connection.execute(QUERIES["find_tenant"], {"tenant": tenant}).fetchone()
         if row is not None:
             return str(row[0])
-        if _holds_any(connection):
-            _not_configured(tenant)
+        _check_empty(connection, tenant)
         ledger = UlidMint(clock)()
         _write_first(connection, ledger, tenant, files, clock, origin or f"corrigenda.invalid/{ledger}")
         return ledger
@@ -192,9 +220,14 @@ def opening_entry(
     return entry, salt, body
 
 
-def _holds_any(connection: psycopg.Connection[Row]) -> bool:
+def _check_empty(connection: psycopg.Connection[Row], tenant: str) -> None:
+    """Refuse unless there is nothing of any ledger: another tenant's, or one whose tenant row was taken away."""
     row = connection.execute(QUERIES["any_ledger"]).fetchone()
-    return row is not None and bool(row[0])
+    tenants, ledgers = (False, False) if row is None else row
+    if tenants:
+        _not_configured(tenant)
+    if ledgers:
+        raise broken(0, "chain", "a tenant's row for the ledger that is there", "none")
 
 
 def _not_configured(tenant: str) -> NoReturn:

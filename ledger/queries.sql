@@ -16,7 +16,9 @@ WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'zero_damaged_
 SELECT ledger FROM corrigenda.tenant WHERE name = %(tenant)s
 
 -- name: any_ledger
-SELECT EXISTS (SELECT 1 FROM corrigenda.tenant)
+-- Whether a tenant is known, and whether anything of a ledger is there: with the second alone, a row was removed.
+SELECT EXISTS (SELECT 1 FROM corrigenda.tenant),
+       EXISTS (SELECT 1 FROM corrigenda.head) OR EXISTS (SELECT 1 FROM corrigenda.event)
 
 -- name: insert_tenant
 INSERT INTO corrigenda.tenant (name, ledger) VALUES (%(tenant)s, %(ledger)s)
@@ -93,12 +95,6 @@ LEFT JOIN LATERAL (
 SELECT e.seq, e.envelope, e.seal, p.salt, p.body
 FROM corrigenda.event e LEFT JOIN corrigenda.payload p ON p.ledger = e.ledger AND p.seq = e.seq
 WHERE e.ledger = %(ledger)s AND e.stream = %(stream)s ORDER BY e.stream_seq
-
--- name: find_requests
-SELECT u.request, e.seq
-FROM unnest(%(requests)s::bytea[]) u(request)
-CROSS JOIN LATERAL (
-    SELECT seq FROM corrigenda.event WHERE ledger = %(ledger)s AND request = u.request LIMIT 1) e
 
 -- name: read_outbox
 SELECT seq, revision, effect, lineage FROM corrigenda.outbox

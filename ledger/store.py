@@ -4,13 +4,15 @@ Rows come back as they lie there; whether they are what was written is for `walk
 the connection become UNAVAILABLE here, so that no other module has to know the driver's.
 """
 
+import os
 import threading
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import IsolationLevel
+from psycopg.pq import TransactionStatus
 
 from ledger.errors import failure, refuse
 from ledger.sql import load
@@ -51,20 +53,28 @@ class Write(NamedTuple):
 
 
 class Database:
-    """A connection that is made when it is needed, used by one thread at a time, and made anew after it was lost."""
+    """A connection that is made when it is needed, used by one thread at a time, and made anew after it was lost.
 
-    def __init__(self, url: str, *, pooled: bool = False) -> None:
+    With `durable` every connection is refused whose server may lose what it acknowledged. `revive` is asked for a URL
+    when no connection can be made to the one that is known: a server of ours can be started again.
+    """
+
+    def __init__(
+        self, url: str, *, pooled: bool = False, durable: bool = False, revive: Callable[[], str] | None = None
+    ) -> None:
         self.url = url
         self._pooled = pooled
+        self._durable = durable
+        self._revive = revive
         self._lock = threading.RLock()
+        self._depth = 0
+        self._process = os.getpid()
         self._connection: psycopg.Connection[Row] | None = None
 
     def close(self) -> None:
         """Close the connection; the next use makes a new one."""
         with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-            self._connection = None
+            self._drop()
 
     @contextmanager
     def transaction(self) -> Generator[psycopg.Connection[Row]]:
@@ -74,36 +84,78 @@ class Database:
         unknown, and the message says so.
         """
         with self._lock:
+            depth = self._depth
             try:
-                connection = self._connected()
+                connection = self._connected() if depth == 0 else self._held()
+                self._depth = depth + 1
                 with connection.transaction():
                     yield connection
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                lost = self._connection is None or self._connection.broken or self._connection.closed
-                if lost:
-                    self._connection = None
-                raise _unavailable(error, lost=lost) from error
+                raise _unavailable(error, lost=not self._is_alive()) from error
+            finally:
+                self._depth = depth
+                # Whatever interrupted us, a signal included: a transaction that stayed open would swallow the next
+                # ones, and they would be acknowledged without ever being committed.
+                if depth == 0 and not self._is_idle():
+                    self._drop()
 
     def _connected(self) -> psycopg.Connection[Row]:
+        if self._process != os.getpid():
+            refuse("UNAVAILABLE", "This ledger was opened before the process forked. Open it anew in the new process.")
+        if self._connection is None or not self._is_idle():
+            self._drop()
+            self._connection = self._prepared()
+        return self._connection
+
+    def _held(self) -> psycopg.Connection[Row]:
         if self._connection is None:
-            connection = self._connect()
+            raise psycopg.OperationalError("the connection was lost inside a transaction")
+        return self._connection
+
+    def _prepared(self) -> psycopg.Connection[Row]:
+        connection = self._connect()
+        try:
             connection.isolation_level = IsolationLevel.READ_COMMITTED
             if self._pooled:
                 connection.prepare_threshold = None
-            self._connection = connection
-        return self._connection
+            if self._durable:
+                _check_durable(dict(connection.execute(QUERIES["durability"]).fetchall()))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _connect(self) -> psycopg.Connection[Row]:
         try:
-            return psycopg.connect(
-                self.url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, application_name="corrigenda"
-            )
+            return self._dial()
         except psycopg.ProgrammingError as error:
             raise failure(
                 "VALIDATION_FAILED",
                 "The database URL should be a PostgreSQL connection string (postgresql://user@host/name, or key=value "
                 "pairs), and it is not. Check --database-url and CORRIGENDA_DATABASE_URL.",
             ) from error
+        except psycopg.OperationalError:
+            if self._revive is None:
+                raise
+            self.url = self._revive()
+            return self._dial()
+
+    def _dial(self) -> psycopg.Connection[Row]:
+        return psycopg.connect(
+            self.url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, application_name="corrigenda"
+        )
+
+    def _is_alive(self) -> bool:
+        return self._connection is not None and not (self._connection.broken or self._connection.closed)
+
+    def _is_idle(self) -> bool:
+        connection = self._connection
+        return connection is not None and connection.info.transaction_status == TransactionStatus.IDLE
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def check_schema(self) -> None:
         """Refuse with SCHEMA_MISMATCH unless the schema is the one this version works with. One SELECT."""
@@ -136,30 +188,10 @@ class Database:
             return None
         return None if row is None else str(row[0])
 
-    def durability(self) -> dict[str, str]:
-        """Return the settings that decide whether a commit survives a crash."""
-        with self.transaction() as connection:
-            return dict(connection.execute(QUERIES["durability"]).fetchall())
-
     def check_durability(self) -> None:
-        """Refuse with UNAVAILABLE to write to a server that may lose what it acknowledged."""
-        wanted = {
-            "fsync": "on",
-            "full_page_writes": "on",
-            "zero_damaged_pages": "off",
-            "ignore_checksum_failure": "off",
-        }
-        found = self.durability()
-        wrong = [f"{name}={found.get(name)}" for name, value in wanted.items() if found.get(name) != value]
-        if found.get("synchronous_commit") in ("off", "local"):
-            wrong.append(f"synchronous_commit={found['synchronous_commit']}")
-        if wrong:
-            refuse(
-                "UNAVAILABLE",
-                f"A ledger needs a server that keeps what it acknowledged, and this one runs with {', '.join(wrong)}. "
-                "Mend the settings; nothing was written.",
-                settings=wrong,
-            )
+        """Refuse with UNAVAILABLE a server that may lose what it acknowledged."""
+        with self.transaction() as connection:
+            _check_durable(dict(connection.execute(QUERIES["durability"]).fetchall()))
 
 
 class Store:
@@ -207,9 +239,10 @@ class Store:
         """Return a stream's events in order, with their payloads."""
         return [_stored(row) for row in self._all("read_stream", stream=stream)]
 
-    def requests(self, digests: Sequence[bytes]) -> dict[bytes, int]:
-        """Return the position of each request digest that has been appended."""
-        return {bytes(digest): seq for digest, seq in self._all("find_requests", requests=list(digests))}
+    def goes_on_above(self, position: int) -> bool:
+        """Report whether there is any event above a position."""
+        further = self._one("next_position", after=position)
+        return further is not None and further[0] is not None
 
     def outbox(self, *, after: int, until: int, limit: int) -> list[tuple[int, str, str, str]]:
         """Return outbox rows above `after` up to `until`: position, revision, effect, lineage."""
@@ -259,6 +292,20 @@ class Store:
     def _one(self, query: str, **params: Any) -> Row | None:  # Any: as Params
         rows = self._all(query, **params)
         return rows[0] if rows else None
+
+
+def _check_durable(found: dict[str, str]) -> None:
+    wanted = {"fsync": "on", "full_page_writes": "on", "zero_damaged_pages": "off", "ignore_checksum_failure": "off"}
+    wrong = [f"{name}={found.get(name)}" for name, value in wanted.items() if found.get(name) != value]
+    if found.get("synchronous_commit") in ("off", "local"):
+        wrong.append(f"synchronous_commit={found['synchronous_commit']}")
+    if wrong:
+        refuse(
+            "UNAVAILABLE",
+            f"A ledger needs a server that keeps what it acknowledged, and this one runs with {', '.join(wrong)}. "
+            "Mend the settings; nothing was written.",
+            settings=wrong,
+        )
 
 
 def _stored(row: Row) -> Stored:

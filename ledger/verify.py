@@ -155,6 +155,7 @@ class _Pass:
         self._first = first
         self._suspect: int | None = None
         self._streams: dict[str, _StreamEnd] = {}
+        self._requests: set[str] = set()
         self._append: tuple[object, ...] | None = None
         self._append_left: int | None = 0 if first == 0 else None
 
@@ -212,6 +213,10 @@ class _Pass:
             self._bad("streams", seq, "the envelope's stream in the columns", "another place or stream")
         if (None if request is None else request.hex()) != envelope.request:
             self._bad("chain", seq, "the envelope's request in its column", "another")
+        if envelope.request is not None:
+            if envelope.request in self._requests:
+                self._bad("chain", seq, "a request of its own", "one that was carried out before")
+            self._requests.add(envelope.request)
         if self._origin is None:
             self._origin = envelope.log
         if envelope.log != self._origin:

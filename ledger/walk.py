@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from ledger.chain import EMPTY, NO_STREAM, Entry, Head, StreamHead, broken, follow, follow_stream
 from ledger.codec import read_entry
 from ledger.digest import LedgerKeys
+from ledger.message import Move
 from ledger.store import HeadRow, Store, Stored
 
 PAGE = 5_000
@@ -24,6 +25,8 @@ class Walk:
         self._head = EMPTY
         self._hashes = bytearray()
         self._streams: dict[str, StreamHead] = {}
+        self._requests: dict[str, int] = {}
+        self._lineages: dict[str, str] = {}
 
     @property
     def head(self) -> Head:
@@ -44,6 +47,16 @@ class Walk:
         """Return a stream's head; NO_STREAM for one without events."""
         return self._streams.get(stream, NO_STREAM)
 
+    @property
+    def requests(self) -> Mapping[str, int]:
+        """Return the position of every request that was carried out, by its hex digest."""
+        return self._requests
+
+    @property
+    def lineages(self) -> Mapping[str, str]:
+        """Return the lineage of every revision."""
+        return self._lineages
+
     def hash_at(self, position: int) -> bytes | None:
         """Return the hash of the event at a position, or None beyond the verified prefix."""
         if not 0 <= position < self._head.size:
@@ -53,22 +66,37 @@ class Walk:
     def catch_up(self, store: Store) -> HeadRow:
         """Follow the ledger to its present head, or raise INTEGRITY_BROKEN. Return the head row."""
         row = store.head()
-        while self.position < row.seq:
-            page = [stored for stored in store.after(self.position, PAGE) if stored.seq <= row.seq]
+        while True:
+            self._follow_to(row.seq, store)
+            self._check_head(row)
+            if not store.goes_on_above(row.seq):
+                return row
+            # Either somebody has just appended, and then the head has moved; or the head was set back.
+            last, row = row, store.head()
+            if row.seq <= last.seq:
+                raise broken(last.seq + 1, "chain", "nothing above the head", "an entry")
+
+    def _follow_to(self, position: int, store: Store) -> None:
+        while self.position < position:
+            page = [stored for stored in store.after(self.position, PAGE) if stored.seq <= position]
             if not page:
                 raise broken(self._head.size, "chain", "an entry", "none, and the head is above it")
             for stored in page:
                 self.follow(read_entry(stored.envelope, stored.seal, position=self._head.size))
-        self._check_head(row)
-        return row
 
     def follow(self, entry: Entry) -> None:
         """Take the next entry, or raise INTEGRITY_BROKEN and stay where the walk is."""
         if entry.envelope.log != self._ledger:
             raise broken(self._head.size, "chain", "an entry of this ledger", "one of another")
         head = follow(self._head, entry, self._keys.is_sealed)
-        stream = entry.envelope.stream
+        stream, request = entry.envelope.stream, entry.envelope.request
+        if request is not None and request in self._requests:
+            raise broken(entry.position, "chain", "a request of its own", "one that was carried out before")
         self._streams[stream] = follow_stream(self.stream(stream), entry)
+        if request is not None:
+            self._requests[request] = entry.position
+        moves: tuple[Move, ...] = getattr(entry.envelope.facts, "moves", ())
+        self._lineages.update((move.revision, stream) for move in moves if move.before is None)
         self._hashes += entry.hash
         self._head = head
 

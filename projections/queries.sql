@@ -20,19 +20,6 @@ INSERT INTO corrigenda.directory (ledger, gen, id, seq)
 SELECT %(ledger)s, %(gen)s, u.* FROM unnest(%(ids)s::text[], %(seqs)s::bigint[]) u
 ON CONFLICT (ledger, gen, id) DO UPDATE SET seq = excluded.seq
 
--- name: find_lineages
--- Which lineage each revision belongs to: a hint, checked against the lineage's own events.
-SELECT u.revision, r.lineage
-FROM unnest(%(revisions)s::text[]) u(revision)
-CROSS JOIN LATERAL (
-    SELECT lineage FROM corrigenda.revision
-    WHERE ledger = %(ledger)s AND gen = %(gen)s AND revision = u.revision LIMIT 1) r
-
--- name: find_by_prefix
-SELECT revision, lineage FROM corrigenda.revision
-WHERE ledger = %(ledger)s AND gen = %(gen)s AND (starts_with(revision, %(prefix)s) OR starts_with(lineage, %(prefix)s))
-ORDER BY revision LIMIT 200
-
 -- name: any_revision
 SELECT EXISTS (SELECT 1 FROM corrigenda.revision
 WHERE ledger = %(ledger)s AND gen = %(gen)s AND project = %(project)s)

@@ -137,7 +137,10 @@ class Relay:
         if self._index is None:
             return []
         found: list[Neighbour] = self._index.search(partitions, vector, k)
-        return [(Item.parse(neighbour.item), neighbour.score) for neighbour in found]
+        items = [(Item.parse(neighbour.item), neighbour.score) for neighbour in found]
+        # Of what an index file says, only that a revision of ours is near is taken; the rest is not even asked about.
+        known = self._ledger.walk.lineages
+        return [(item, score) for item, score in items if known.get(item.revision) == item.lineage]
 
     def __len__(self) -> int:
         return 0 if self._index is None else len(self._index)
@@ -219,13 +222,17 @@ class Relay:
 
     def _carry(self, index: PartitionedIndex, embedder: Embedder, rows: list[OutboxRow]) -> int:
         """Bring the index in line for the revisions of some rows; return how many no longer stand."""
-        standings = self._ledger.standings({lineage for _, _, _, lineage in rows})
-        wanted = {Item(lineage, revision) for _, revision, _, lineage in rows}
+        # The lineage is the walk's word, not the row's. A revision that no event knows is nobody's.
+        known = self._ledger.walk.lineages
+        standings = self._ledger.standings({known[revision] for _, revision, _, _ in rows if revision in known})
+        wanted = {Item(known.get(revision, lineage), revision) for _, revision, _, lineage in rows}
         standing = {item: standings[item.lineage] for item in wanted if _stands(standings.get(item.lineage), item)}
         for item in wanted - standing.keys():
             index.remove(str(item))
         self._put(index, embedder, standing)
-        puts = [Item(lineage, revision) for _, revision, effect, lineage in rows if effect == "put"]
+        puts = [
+            Item(known.get(revision, lineage), revision) for _, revision, effect, lineage in rows if effect == "put"
+        ]
         return sum(1 for item in puts if item not in standing)
 
     def _put(self, index: PartitionedIndex, embedder: Embedder, standing: dict[Item, Standing]) -> None:

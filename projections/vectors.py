@@ -37,7 +37,8 @@ class StoredVectors:
         return {
             bytes(content).hex(): np.frombuffer(vector, dtype="<f4")
             for content, vector, seal in rows
-            if keys.vector(bytes(content).hex(), signature, bytes(vector)) == bytes(seal)
+            if vector is not None
+            and keys.vector(bytes(content).hex(), signature, bytes(vector)) == bytes(seal or b"")
             and len(vector) == 4 * self._embedder.dimension
         }
 
