@@ -63,5 +63,9 @@ def url(session: Session) -> None:
 
 
 def _facts(document: dict[str, object]) -> str:
-    rows = [(name, inert(str(value))) for name, value in document.items() if name != "schema_version"]
-    return pairs(rows, indent="")
+    rows = [(name, _fact(value)) for name, value in document.items() if name != "schema_version"]
+    return pairs(rows, indent="", mark=":")
+
+
+def _fact(value: object) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else "none" if value is None else inert(str(value))
