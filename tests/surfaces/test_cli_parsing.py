@@ -1,5 +1,8 @@
 """What the command line makes of its words: global options, ids, texts, ranges, and what it refuses."""
 
+import json
+import logging
+
 import click
 import pytest
 from cli_hands import MEM, NEXT, REV, T1, Stub, corrigenda, install, receipt, refused, revision, search
@@ -46,6 +49,7 @@ def test_global_options_stand_anywhere(gateway: Stub, words: list[str]) -> None:
         "tenant": "t",
         "project": "ap",
         "actor": "human:ana",
+        "create": True,
         "replay": True,
     }
 
@@ -196,10 +200,10 @@ class TestOpenings:
 
     @pytest.mark.parametrize("words", [["log"], ["status"], ["show", "3", "--raw"]])
     def test_bare(self, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
-        """`log`, `status` and `show --raw` open bare."""
+        """`log`, `status` and `show --raw` open bare and make nothing."""
         gateway = install(monkeypatch, log=iter(()), status=SystemExit(0), raw=b"{}")
         corrigenda(*words)
-        assert [(kind, how["create"]) for kind, how in gateway.opened] == [("bare", True)]
+        assert [(kind, how["create"]) for kind, how in gateway.opened] == [("bare", False)]
 
     @pytest.mark.parametrize("words", [["verify"], ["doctor"], ["db", "url"], ["db", "check"], ["db", "current"]])
     def test_nothing_is_made(self, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
@@ -207,6 +211,30 @@ class TestOpenings:
         gateway = install(monkeypatch, open=SystemExit(0))
         corrigenda(*words)
         assert [(kind, how["create"]) for kind, how in gateway.opened] == [("bare", False)]
+
+    @pytest.mark.parametrize(
+        ("words", "replay"),
+        [
+            (["show", MEM], False),
+            (["history", MEM], False),
+            (["explain", MEM], False),
+            (["lineage", MEM], False),
+            (["recover"], False),
+            (["memories", "search", "q"], True),
+        ],
+    )
+    def test_readers_make_nothing(self, monkeypatch: pytest.MonkeyPatch, words: list[str], replay: bool) -> None:
+        """A reader makes no ledger; only a search needs the index to have caught up."""
+        gateway = install(monkeypatch, open=SystemExit(0))
+        corrigenda(*words)
+        assert [(kind, how["create"], how["replay"]) for kind, how in gateway.opened] == [("gateway", False, replay)]
+
+    @pytest.mark.parametrize("words", [["memories", "remember", "x"], ["import", __file__, "--format", "peps"]])
+    def test_writers_make_what_is_missing(self, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+        """The first write makes the ledger."""
+        gateway = install(monkeypatch, open=SystemExit(0))
+        corrigenda(*words)
+        assert [(how["create"], how["replay"]) for _, how in gateway.opened] == [(True, True)]
 
     def test_recover_replays_by_itself(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """`recover` opens without start-up replay, or there would be nothing left to count."""
@@ -248,4 +276,75 @@ def test_no_words_show_the_help() -> None:
 def test_a_dry_run_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """The text of a dry run cannot be taken for a receipt."""
     install(monkeypatch, retire=receipt())
-    assert corrigenda("memories", "retire", REV, "--dry-run").out.startswith("dry run, nothing was stored")
+    assert corrigenda("memories", "retire", REV, "--dry-run").out.startswith("would be stored at 4")
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["statsu"], "Did you mean status?"),
+        (["memories", "serch"], "Did you mean search?"),
+        (["db", "chek"], "Did you mean check?"),
+        (["remember", "x"], "Did you mean memories remember?"),
+    ],
+)
+def test_a_misspelt_command(words: list[str], meant: str) -> None:
+    """What was probably meant is named, whatever the noun, and also where the noun was left out."""
+    assert refused(corrigenda(*words), "No such command", meant)
+
+
+def test_no_near_command() -> None:
+    """Where nothing is near, nothing is suggested."""
+    assert "Did you mean" not in corrigenda("xyzzy").err
+
+
+@pytest.mark.parametrize("words", [["--version"], ["version"]])
+def test_the_version(words: list[str]) -> None:
+    """`--version` is the same as `version`, in every format."""
+    assert corrigenda(*words).out.startswith("corrigenda ")
+    assert set(json.loads(corrigenda(*words, "-o", "json").out)) == {"schema_version", "version"}
+
+
+def test_the_help_tells_of_abbreviations() -> None:
+    """The help of the root says how ids may be abbreviated."""
+    told = " ".join(corrigenda("--help").out.split())
+    assert "abbreviated to six characters or more after the underscore" in told
+
+
+@pytest.mark.parametrize("noun", ["db", "memories"])
+def test_help_is_not_cut(noun: str) -> None:
+    """The list of verbs has their first sentences whole."""
+    assert "..." not in corrigenda(noun, "--help").out
+
+
+def test_an_unknown_type_of_event(gateway: Stub) -> None:
+    """`log --type` with what no event can be is exit 2 and lists what there is; nothing is opened."""
+    assert refused(corrigenda("log", "--type", "revision.revoked"), "revision.revoked.v1", "memory.remembered.v1")
+    assert gateway.opened == []
+    assert corrigenda("log", "--type", "revision.revoked.v1").code == 0
+
+
+@pytest.mark.parametrize(
+    "words", [["memories", "remember", "x"], ["memories", "search", "x"], ["import", __file__, "--format", "peps"]]
+)
+def test_a_project_is_needed(gateway: Stub, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    """Without a project these are exit 2 before anything is opened; the flag or the environment names it."""
+    monkeypatch.delenv("CORRIGENDA_PROJECT")
+    assert refused(corrigenda(*words), "error VALIDATION_FAILED", "--project", "CORRIGENDA_PROJECT")
+    assert gateway.opened == []
+    corrigenda(*words, "--project", "ap")
+    assert [how["project"] for _, how in gateway.opened] == ["ap"]
+
+
+@pytest.mark.parametrize(("word", "ours"), [("-q", logging.ERROR), ("-v", logging.INFO), ("-vv", logging.DEBUG)])
+def test_only_our_own_loggers_tell_more(gateway: Stub, word: str, ours: int) -> None:
+    """`-v` and `-vv` make our own modules talk, not the libraries under them."""
+    names = ("", "cli", "corrigenda", "gateway", "ledger", "migrations", "projections")
+    before = {name: logging.getLogger(name).level for name in names}
+    try:
+        corrigenda("log", word)
+        assert logging.getLogger("projections.index.disk").getEffectiveLevel() == ours
+        assert logging.getLogger("alembic.x").getEffectiveLevel() == max(ours, logging.WARNING)
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
