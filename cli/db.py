@@ -5,7 +5,7 @@ import click
 from cli.context import Session, pass_session
 from cli.options import Noun, Verb
 from cli.output import as_document, give
-from cli.text import inert, pairs
+from cli.text import inert
 
 
 @click.group("db", cls=Noun)
@@ -63,8 +63,7 @@ def url(session: Session) -> None:
 
 
 def _facts(document: dict[str, object]) -> str:
-    rows = [(name, _fact(value)) for name, value in document.items() if name != "schema_version"]
-    return pairs(rows, indent="", mark=":")
+    return "\n".join(f"{name}: {_fact(value)}" for name, value in document.items() if name != "schema_version")
 
 
 def _fact(value: object) -> str:

@@ -81,10 +81,9 @@ def _row(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([*padded, row[-1]]).rstrip()
 
 
-def pairs(rows: Iterable[tuple[str, str | None]], *, indent: str = "  ", mark: str = "") -> str:
-    """Return aligned `name  value` lines, `mark` after each name, leaving out names without a value."""
-    lines = table([(name + mark, value) for name, value in rows if value]).splitlines()
-    return "\n".join(indent + line for line in lines)
+def pairs(rows: Iterable[tuple[str, str | None]]) -> str:
+    """Return aligned, indented `name  value` lines, leaving out names without a value."""
+    return "\n".join("  " + line for line in table([(name, value) for name, value in rows if value]).splitlines())
 
 
 def wrapped(rows: Sequence[tuple[str, str]], *, columns: int) -> str:

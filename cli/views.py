@@ -240,7 +240,7 @@ def status(found: "Status") -> str:
     chain = [("chain", _said(state) + (f": {_said(problem)}" if problem else ""))] if state else []
     facts = [(name, _short(name, value)) for name, value in ledger.items() if value is not None]
     parts = [
-        ("anchor", _facts(found.anchor)),
+        ("anchor", _anchor(found.anchor)),
         ("projections", _facts(found.projections)),
         ("index", _facts({**found.index, "pending": found.index_pending})),
         ("outbox", _facts(found.outbox)),
@@ -251,6 +251,12 @@ def status(found: "Status") -> str:
     unwell = state in ("broken", "unverified")
     rows = [*chain, *facts, *parts] if unwell else [*facts, *chain, *parts]
     return wrapped([(f"ledger {name}" if name == "id" else name, value) for name, value in rows], columns=_COLUMNS)
+
+
+def _anchor(anchor: Mapping[str, Any]) -> str:  # Any: as in Status
+    rest = {name: value for name, value in anchor.items() if name not in ("state", "why")}
+    why = f" ({_said(anchor['why'])})" if anchor.get("why") else ""
+    return f"{_said(anchor.get('state', 'unknown'))}{why}" + (f", {_facts(rest)}" if rest else "")
 
 
 def _facts(values: Mapping[str, Any]) -> str:  # Any: as in Status

@@ -173,7 +173,7 @@ class TestReports:
     def test_db_check(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """`db check` says yes to people and true to programs."""
         install(monkeypatch, schema_check={"revision": "0001", "expected": "0001", "ok": True})
-        assert "ok: yes" in [" ".join(line.split()) for line in corrigenda("db", "check").out.splitlines()]
+        assert corrigenda("db", "check").out.splitlines()[-1] == "ok: yes"
         assert json.loads(corrigenda("db", "check", "-o", "json").out)["ok"] is True
 
     def test_doctor_without_a_ledger(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,7 @@
 """What the command line makes of its words: global options, ids, texts, ranges, and what it refuses."""
 
-import json
-import logging
-
-import click
 import pytest
 from cli_hands import MEM, NEXT, REV, T1, Stub, corrigenda, install, receipt, refused, revision, search
-
-from cli.main import corrigenda as root
 
 
 @pytest.fixture
@@ -195,126 +189,10 @@ def test_a_time_has_a_zone(gateway: Stub, moment: str) -> None:
     assert refused(corrigenda("log", "--since", moment), "--since")
 
 
-class TestOpenings:
-    """Who opens what: the commands that must answer on a broken chain never walk it."""
-
-    @pytest.mark.parametrize("words", [["log"], ["status"], ["show", "3", "--raw"]])
-    def test_bare(self, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
-        """`log`, `status` and `show --raw` open bare and make nothing."""
-        gateway = install(monkeypatch, log=iter(()), status=SystemExit(0), raw=b"{}")
-        corrigenda(*words)
-        assert [(kind, how["create"]) for kind, how in gateway.opened] == [("bare", False)]
-
-    @pytest.mark.parametrize("words", [["verify"], ["doctor"], ["db", "url"], ["db", "check"], ["db", "current"]])
-    def test_nothing_is_made(self, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
-        """`verify`, `doctor` and the readers of `db` open bare and make nothing."""
-        gateway = install(monkeypatch, open=SystemExit(0))
-        corrigenda(*words)
-        assert [(kind, how["create"]) for kind, how in gateway.opened] == [("bare", False)]
-
-    @pytest.mark.parametrize(
-        ("words", "replay"),
-        [
-            (["show", MEM], False),
-            (["history", MEM], False),
-            (["explain", MEM], False),
-            (["lineage", MEM], False),
-            (["recover"], False),
-            (["memories", "search", "q"], True),
-        ],
-    )
-    def test_readers_make_nothing(self, monkeypatch: pytest.MonkeyPatch, words: list[str], replay: bool) -> None:
-        """A reader makes no ledger; only a search needs the index to have caught up."""
-        gateway = install(monkeypatch, open=SystemExit(0))
-        corrigenda(*words)
-        assert [(kind, how["create"], how["replay"]) for kind, how in gateway.opened] == [("gateway", False, replay)]
-
-    @pytest.mark.parametrize("words", [["memories", "remember", "x"], ["import", __file__, "--format", "peps"]])
-    def test_writers_make_what_is_missing(self, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
-        """The first write makes the ledger."""
-        gateway = install(monkeypatch, open=SystemExit(0))
-        corrigenda(*words)
-        assert [(how["create"], how["replay"]) for _, how in gateway.opened] == [(True, True)]
-
-    def test_recover_replays_by_itself(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """`recover` opens without start-up replay, or there would be nothing left to count."""
-        gateway = install(monkeypatch, recover=SystemExit(0))
-        corrigenda("recover", "--check-only")
-        assert gateway.opened[0][1]["replay"] is False
-        named = gateway.asked("recover")[1]
-        assert (named["check_only"], named["dry_run"]) == (True, False)
-
-    def test_the_gateway_is_closed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Whatever happens, what was opened is closed."""
-        gateway = install(monkeypatch, retire=RuntimeError("no"))
-        assert corrigenda("memories", "retire", REV).code == 1
-        assert gateway.calls[-1][0] == "close"
-
-
-def test_every_command_is_where_it_is_said_to_be() -> None:
-    """Each lazy command loads, under its name, and its help begins as the list of commands says."""
-    context = click.Context(root)
-    for name, (_, _, help_line) in root.lazy.items():
-        command = root.get_command(context, name)
-        assert command is not None and command.name == name
-        assert (command.help or "").splitlines()[0] == help_line
-
-
-def test_every_verb_has_an_example() -> None:
-    """Every command that does something shows how it is called."""
-    nouns = [root.get_command(click.Context(root), name) for name in root.lazy]
-    verbs = [verb for noun in nouns for verb in getattr(noun, "commands", {"": noun}).values()]
-    assert [verb.name for verb in verbs if "Example" not in (verb.epilog or "")] == ["demo", "version"]
-
-
-def test_no_words_show_the_help() -> None:
-    """`corrigenda` alone shows what there is, exit 0; a noun alone is a usage error."""
-    assert corrigenda().code == 0 and "memories" in corrigenda().out
-    assert refused(corrigenda("memories"), "Missing command")
-
-
 def test_a_dry_run_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """The text of a dry run cannot be taken for a receipt."""
     install(monkeypatch, retire=receipt())
     assert corrigenda("memories", "retire", REV, "--dry-run").out.startswith("would be stored at 4")
-
-
-@pytest.mark.parametrize(
-    ("words", "meant"),
-    [
-        (["statsu"], "Did you mean status?"),
-        (["memories", "serch"], "Did you mean search?"),
-        (["db", "chek"], "Did you mean check?"),
-        (["remember", "x"], "Did you mean memories remember?"),
-    ],
-)
-def test_a_misspelt_command(words: list[str], meant: str) -> None:
-    """What was probably meant is named, whatever the noun, and also where the noun was left out."""
-    assert refused(corrigenda(*words), "No such command", meant)
-
-
-def test_no_near_command() -> None:
-    """Where nothing is near, nothing is suggested."""
-    assert "Did you mean" not in corrigenda("xyzzy").err
-
-
-@pytest.mark.parametrize("words", [["--version"], ["version"]])
-def test_the_version(words: list[str]) -> None:
-    """`--version` is the same as `version`, in every format."""
-    assert corrigenda(*words).out.startswith("corrigenda ")
-    assert set(json.loads(corrigenda(*words, "-o", "json").out)) == {"schema_version", "version"}
-
-
-def test_the_help_tells_of_abbreviations() -> None:
-    """The help of the root says how ids may be abbreviated."""
-    told = " ".join(corrigenda("--help").out.split())
-    assert "abbreviated to six characters or more after the underscore" in told
-
-
-@pytest.mark.parametrize("noun", ["db", "memories"])
-def test_help_is_not_cut(noun: str) -> None:
-    """The list of verbs has their first sentences whole."""
-    assert "..." not in corrigenda(noun, "--help").out
 
 
 def test_an_unknown_type_of_event(gateway: Stub) -> None:
@@ -322,29 +200,3 @@ def test_an_unknown_type_of_event(gateway: Stub) -> None:
     assert refused(corrigenda("log", "--type", "revision.revoked"), "revision.revoked.v1", "memory.remembered.v1")
     assert gateway.opened == []
     assert corrigenda("log", "--type", "revision.revoked.v1").code == 0
-
-
-@pytest.mark.parametrize(
-    "words", [["memories", "remember", "x"], ["memories", "search", "x"], ["import", __file__, "--format", "peps"]]
-)
-def test_a_project_is_needed(gateway: Stub, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
-    """Without a project these are exit 2 before anything is opened; the flag or the environment names it."""
-    monkeypatch.delenv("CORRIGENDA_PROJECT")
-    assert refused(corrigenda(*words), "error VALIDATION_FAILED", "--project", "CORRIGENDA_PROJECT")
-    assert gateway.opened == []
-    corrigenda(*words, "--project", "ap")
-    assert [how["project"] for _, how in gateway.opened] == ["ap"]
-
-
-@pytest.mark.parametrize(("word", "ours"), [("-q", logging.ERROR), ("-v", logging.INFO), ("-vv", logging.DEBUG)])
-def test_only_our_own_loggers_tell_more(gateway: Stub, word: str, ours: int) -> None:
-    """`-v` and `-vv` make our own modules talk, not the libraries under them."""
-    names = ("", "cli", "corrigenda", "gateway", "ledger", "migrations", "projections")
-    before = {name: logging.getLogger(name).level for name in names}
-    try:
-        corrigenda("log", word)
-        assert logging.getLogger("projections.index.disk").getEffectiveLevel() == ours
-        assert logging.getLogger("alembic.x").getEffectiveLevel() == max(ours, logging.WARNING)
-    finally:
-        for name, level in before.items():
-            logging.getLogger(name).setLevel(level)
