@@ -6,8 +6,8 @@ import click
 
 from cli import views
 from cli.context import Session, full_id, pass_session
-from cli.options import Range, Verb, read_moment, read_range, reads
-from cli.output import give, give_stream, text_only
+from cli.options import Range, Verb, read_event_type, read_moment, read_range, reads
+from cli.output import give, give_stream, note, text_only, writing
 
 
 @click.command(
@@ -28,11 +28,11 @@ def show(session: Session, what: str, raw: bool, min_position: str | None) -> No
     if raw:
         _show_raw(session, what, seq, min_position)
     elif seq is not None:
-        with session.gateway(reach=min_position) as gateway:
+        with session.gateway(create=False, replay=False, reach=min_position) as gateway:
             event = gateway.show_event(seq)
         give(session, event, lambda: views.event(event))
     else:
-        with session.gateway(reach=min_position) as gateway:
+        with session.gateway(create=False, replay=False, reach=min_position) as gateway:
             revision = gateway.show(full_id(gateway, what))
         give(session, revision, lambda: views.revision(revision, paint=session.paint))
 
@@ -40,13 +40,14 @@ def show(session: Session, what: str, raw: bool, min_position: str | None) -> No
 def _show_raw(session: Session, what: str, seq: int | None, min_position: str | None) -> None:
     text_only(session, "--raw prints the bytes themselves")
     if seq is None:
-        with session.gateway(reach=min_position) as gateway:
+        with session.gateway(create=False, replay=False, reach=min_position) as gateway:
             stored = gateway.raw(gateway.show(full_id(gateway, what)).position)
     else:
-        with session.bare(reach=min_position) as bare:
+        with session.bare(create=False, reach=min_position) as bare:
             stored = bare.raw(seq)
-    sys.stdout.flush()
-    sys.stdout.buffer.write(stored)
+    with writing():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(stored)
 
 
 @click.command(cls=Verb, epilog="\b\nExample:\n  corrigenda history pep-241 --project peps")
@@ -55,7 +56,7 @@ def _show_raw(session: Session, what: str, seq: int | None, min_position: str | 
 @pass_session
 def history(session: Session, memory: str, min_position: str | None) -> None:
     """Show every revision of a memory, in version order."""
-    with session.gateway(reach=min_position) as gateway:
+    with session.gateway(create=False, replay=False, reach=min_position) as gateway:
         found = gateway.history(full_id(gateway, memory))
     give(session, found, lambda: views.history(found, paint=session.paint), items="items")
 
@@ -69,7 +70,7 @@ def explain(session: Session, what: str, min_position: str | None) -> None:
 
     What happened to it, who did it and why, and what stands in its place.
     """
-    with session.gateway(reach=min_position) as gateway:
+    with session.gateway(create=False, replay=False, reach=min_position) as gateway:
         story = gateway.explain(full_id(gateway, what))
     give(session, story, lambda: views.explanation(story, paint=session.paint))
 
@@ -80,7 +81,7 @@ def explain(session: Session, what: str, min_position: str | None) -> None:
     "  corrigenda log --type revision.revoked.v1 --since 2026-01-01T00:00:00Z",
 )
 @click.argument("positions", metavar="[A..B]", required=False, callback=read_range)
-@click.option("--type", "type_", metavar="TAG", help="Only events of this type.")
+@click.option("--type", "type_", callback=read_event_type, metavar="TAG", help="Only events of this type.")
 @click.option("--actor", "by", metavar="WHO", help="Only what this actor did.")
 @click.option("--stream", metavar="ID", help="Only this stream.")
 @click.option("--since", callback=read_moment, metavar="TIME", help="Not before this time.")
@@ -110,7 +111,7 @@ def log(
     if oneline and session.machine:
         raise click.UsageError(f"--oneline is for people; leave out -o {session.output}.")
     first, last = positions
-    with session.bare(reach=min_position) as bare:
+    with session.bare(create=False, reach=min_position) as bare:
         found = bare.log(
             after=first - 1 if first else None,
             before=None if last is None else last + 1,
@@ -122,4 +123,6 @@ def log(
             limit=limit,
             reverse=reverse,
         )
-        give_stream(session, found, views.event_line if oneline else views.event)
+        text, between = (views.event_line, "") if oneline else (views.event, "\n")
+        if not give_stream(session, found, text, between=between):
+            note(session, "no event matches")

@@ -5,6 +5,7 @@ any other way than through here.
 """
 
 import os
+import re
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from gateway.bare import BareGateway
     from gateway.service import Gateway
 
+_OURS = ("cli", "corrigenda", "gateway", "ledger", "migrations", "projections")  # the loggers that are ours
 _NOT_BUILT = ("CORRIGENDA_SERVER", "CORRIGENDA_TOKEN", "CORRIGENDA_TOKEN_FILE")
 
 
@@ -58,11 +60,13 @@ class Session:
         return click.style(text, bold=style == "bold", fg=None if style == "bold" else style) if self.coloured else text
 
     @contextmanager
-    def gateway(self, *, replay: bool = True, reach: str | None = None) -> Generator["Gateway", None, None]:
+    def gateway(
+        self, *, create: bool = True, replay: bool = True, reach: str | None = None
+    ) -> Generator["Gateway", None, None]:
         """Open the whole system and wait, if asked, until it has reached a position.
 
         The chain is walked at opening, so a broken one is INTEGRITY_BROKEN. `replay=False` leaves the start-up
-        recovery to the caller.
+        recovery to the caller, or undone where no index is asked; `create=False` makes nothing, as in `bare`.
         """
         self._prepare()
         from gateway.bootstrap import open_gateway
@@ -73,6 +77,7 @@ class Session:
             tenant=self.tenant,
             project=self.project,
             actor=self.actor,
+            create=create,
             replay=replay,
             say=self._say,
         ) as gateway:
@@ -101,6 +106,11 @@ class Session:
                 bare.reach(reach)
             yield bare
 
+    def require_project(self) -> None:
+        """Refuse to go on without a project, before anything is opened: a default would put things in a wrong place."""
+        if not (self.project or os.environ.get("CORRIGENDA_PROJECT")):
+            raise click.UsageError("A project is needed, and none is named. Give --project, or set CORRIGENDA_PROJECT.")
+
     def _say(self, text: str) -> None:
         """Tell a person why it takes long; nobody who asked for quiet."""
         if not self.quiet:
@@ -111,22 +121,46 @@ class Session:
             if os.environ.get(name):
                 raise click.UsageError(f"{name} is set, but this version speaks to a database only. Unset it.")
         if self.quiet or self.verbose:
-            import logging
+            self._log()
 
-            level = logging.ERROR if self.quiet else logging.INFO if self.verbose == 1 else logging.DEBUG
-            logging.basicConfig(level=level, stream=sys.stderr)
+    def _log(self) -> None:
+        """Log on stderr: of others what went wrong, of our own modules what `-q` and `-v` ask for."""
+        import logging
+
+        logging.basicConfig(stream=sys.stderr)
+        logging.getLogger().setLevel(logging.ERROR if self.quiet else logging.WARNING)
+        level = logging.ERROR if self.quiet else logging.INFO if self.verbose == 1 else logging.DEBUG
+        for name in _OURS:
+            logging.getLogger(name).setLevel(level)
 
 
 pass_session = click.make_pass_decorator(Session, ensure=True)
 
 
 def full_id(gateway: "Gateway", text: str) -> str:
-    """Return the id that `text` abbreviates. A caller's own name is never completed; two matches are exit 2."""
+    """Return the id that `text` abbreviates. A caller's own name is never completed; two matches are exit 2.
+
+    An abbreviation that is too short is exit 2 as well, unless a caller has named a memory so.
+    """
     from ledger.ids import is_ours, is_prefix_of_ours
 
+    if re.fullmatch("(mem|rev)_[0-9A-HJKMNP-TV-Z]{1,5}", text):
+        return _short_name(gateway, text)
     if is_ours(text) or not is_prefix_of_ours(text):
         return text
     matches = gateway.complete(text)
     if len(matches) > 1:
         raise click.UsageError(f"{text} is the beginning of {len(matches)} ids: {', '.join(matches)}. Give more of it.")
     return matches[0] if matches else text
+
+
+def _short_name(gateway: "Gateway", text: str) -> str:
+    from ledger.errors import NotFoundError
+
+    try:
+        gateway.history(text)
+    except NotFoundError as error:
+        raise click.UsageError(
+            f"{text} is too short for an abbreviated id: give six characters or more after the underscore."
+        ) from error
+    return text

@@ -5,7 +5,7 @@ import click
 from cli.context import Session, pass_session
 from cli.options import Noun, Verb
 from cli.output import as_document, give
-from cli.text import inert, pairs
+from cli.text import inert
 
 
 @click.group("db", cls=Noun)
@@ -63,5 +63,8 @@ def url(session: Session) -> None:
 
 
 def _facts(document: dict[str, object]) -> str:
-    rows = [(name, inert(str(value))) for name, value in document.items() if name != "schema_version"]
-    return pairs(rows, indent="")
+    return "\n".join(f"{name}: {_fact(value)}" for name, value in document.items() if name != "schema_version")
+
+
+def _fact(value: object) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else "none" if value is None else inert(str(value))

@@ -9,10 +9,11 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
+from cli.output import UnwrittenError, writing
 from cli.text import inert, inert_json
 
 DONE = 0
@@ -31,21 +32,23 @@ def run(command: click.Command, args: Sequence[str]) -> int:
     try:
         return _guarded(command, args)
     except BrokenPipeError:
-        _drop_output()
+        _drop(sys.stdout, sys.stderr)
         return PIPE_CLOSED
 
 
 def _guarded(command: click.Command, args: Sequence[str]) -> int:
     try:
+        if sys.stdout is None:  # closed before we began: nothing is done that could not be answered for
+            raise UnwrittenError("stdout is closed")
         return _invoke(command, args)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:
         raise
     except Exception as error:  # the door: whatever it is, it is said and has an exit
-        if "--traceback" in args and not isinstance(error, click.ClickException):
+        if "--traceback" in args and not isinstance(error, click.ClickException | UnwrittenError):
             traceback.print_exception(error)
-        return _report(error, machine=_wants_machine(args))
+        return _report(error, args)
 
 
 def _invoke(command: click.Command, args: Sequence[str]) -> int:
@@ -55,21 +58,25 @@ def _invoke(command: click.Command, args: Sequence[str]) -> int:
             command.invoke(context)
     except click.exceptions.Exit as leaving:
         code = leaving.exit_code
-    sys.stdout.flush()  # here, where a closed pipe or a full disk can still be told
+    with writing():
+        sys.stdout.flush()  # here, where a closed pipe or a full disk can still be told
     return code
 
 
-def _report(error: Exception, *, machine: bool) -> int:
-    fault, code = _described(error)
-    if machine:
+def _report(error: Exception, args: Sequence[str]) -> int:
+    fault, code = _described(error, traced="--traceback" in args)
+    if _wants_machine(args):
         text = inert_json(json.dumps({"schema_version": 1, **fault}, ensure_ascii=False, default=str))
     else:
         text = f"error {fault['code']}: {inert(fault['message'])}"
-    sys.stderr.write(text + "\n")
+    if sys.stderr is not None:
+        sys.stderr.write(text + "\n")
+    if isinstance(error, UnwrittenError):
+        _drop(sys.stdout)
     return code
 
 
-def _described(error: Exception) -> tuple[dict[str, Any], int]:  # Any: JSON
+def _described(error: Exception, *, traced: bool) -> tuple[dict[str, Any], int]:  # Any: JSON
     from ledger.errors import CorrigendaError
 
     if isinstance(error, CorrigendaError):
@@ -83,7 +90,10 @@ def _described(error: Exception) -> tuple[dict[str, Any], int]:  # Any: JSON
         ), error.exit_code
     if isinstance(error, click.ClickException):
         return _fault("VALIDATION_FAILED", _usage(error)), USAGE
-    return _fault("UNEXPECTED", f"{type(error).__name__} {_place(error)}. Run again with --traceback."), UNEXPECTED
+    if isinstance(error, UnwrittenError):
+        return _fault("UNEXPECTED", f"the answer could not be written: {error}"), UNEXPECTED
+    hint = "" if traced else " Run again with --traceback."
+    return _fault("UNEXPECTED", f"{type(error).__name__} {_place(error)}.{hint}"), UNEXPECTED
 
 
 def _fault(
@@ -132,10 +142,11 @@ def _wants_machine(args: Sequence[str]) -> bool:
     return wanted
 
 
-def _drop_output() -> None:
-    """Send the rest nowhere, or the interpreter complains of the closed pipe when it flushes at its end."""
-    for stream in (sys.stdout, sys.stderr):
+def _drop(*streams: TextIO | None) -> None:
+    """Send the rest nowhere, or the interpreter complains of what it cannot write when it flushes at its end."""
+    for stream in streams:
         try:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            if stream is not None:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         except (OSError, ValueError):  # a stream without a file behind it
             continue

@@ -27,6 +27,7 @@ def import_(context: click.Context, session: Session, path: str, form: str, on_e
 
     The time of a row becomes the time since when it holds in the world.
     """
+    session.require_project()
     with session.gateway() as gateway, metered(session, ("imported", "rows"), ("indexed", "items")) as meter:
         report = gateway.import_peps(path, on_error=on_error, progress=meter.show)
     give(session, report, lambda: views.imported(report))

@@ -33,7 +33,7 @@ def lineage(
         raise click.UsageError(f"--format {form} and -o {session.output} are two answers; give one of them.")
     if form == "json" and not session.machine:
         session.output = "json"
-    with session.gateway(reach=min_position) as gateway:
+    with session.gateway(create=False, replay=False, reach=min_position) as gateway:
         found = gateway.lineage(full_id(gateway, memory), up=up or None, down=down or None, depth=depth)
     draw = {"graph": graph.lanes, "dot": graph.dot}.get(form or "tree", graph.tree)
     give(session, found, lambda: draw(found))

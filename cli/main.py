@@ -13,7 +13,7 @@ import click
 from cli import exits
 from cli.context import Session, pass_session
 from cli.options import LazyNoun, Verb
-from cli.output import give, text_only
+from cli.output import give, print_text, text_only
 
 _COMMANDS = {
     "demo": ("cli.main", "demo", "The whole story on a server of its own, in under a minute."),
@@ -32,7 +32,11 @@ _COMMANDS = {
     "version": ("cli.main", "version", "Print the version."),
 }
 
-_EXAMPLES = """\b
+_EPILOG = """\b
+Ids that begin with mem_ or rev_ may be abbreviated to six characters or more
+after the underscore, if that is unambiguous.
+
+\b
 Examples:
   corrigenda demo
   corrigenda memories remember "user lives in Berlin" --project ap
@@ -46,18 +50,27 @@ Exits: 0 done, 1 unexpected, 2 usage, 3 not found, 4 authority, 5 conflict or re
 """
 
 
-@click.group("corrigenda", cls=LazyNoun, lazy=_COMMANDS, epilog=_EXAMPLES, invoke_without_command=True)
+@click.group("corrigenda", cls=LazyNoun, lazy=_COMMANDS, epilog=_EPILOG, invoke_without_command=True)
+@click.option("--version", "wants_version", is_flag=True, help="Print the version.")
+@pass_session
 @click.pass_context
-def corrigenda(context: click.Context) -> None:
+def corrigenda(context: click.Context, session: Session, wants_version: bool) -> None:
     """The ledger of record for what AI agents remember, and for every correction to it."""
+    if wants_version:
+        _print_version(session)
+        context.exit()
     if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+        print_text(context.get_help())
 
 
 @click.command("version", cls=Verb)
 @pass_session
 def version(session: Session) -> None:
     """Print the version."""
+    _print_version(session)
+
+
+def _print_version(session: Session) -> None:
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as installed
 

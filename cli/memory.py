@@ -10,7 +10,7 @@ import click
 from cli import views
 from cli.context import Session, full_id, pass_session
 from cli.options import Noun, Verb, read_text, reads, writes
-from cli.output import give, note, terminal_columns
+from cli.output import give, note
 
 if TYPE_CHECKING:
     from gateway.replies import Receipt
@@ -65,6 +65,7 @@ def remember(
 
     It becomes a new memory, or with --id the next version of one that has no head.
     """
+    session.require_project()
     with session.gateway() as gateway:
         receipt = gateway.remember(content, tags=tags, sources=sources, session=conversation, dry_run=dry_run, **rest)
     _receipt(session, receipt, dry_run=dry_run)
@@ -181,10 +182,11 @@ def search(
 
     Every hit is confirmed by the ledger, and says whether it is verified or unverified.
     """
-    with session.gateway() as gateway:
+    session.require_project()
+    with session.gateway(create=False) as gateway:
         found = gateway.search(query, session=conversation, min_position=min_position, **rest)
-    give(session, found, lambda: views.hits(found, columns=terminal_columns(), paint=session.paint), items="hits")
+    give(session, found, lambda: views.hits(found, paint=session.paint), items="hits")
     for warning in found.warnings:
         note(session, f"warning: {warning}")
     if found.empty_reason:
-        note(session, f"nothing found: {found.empty_reason}")
+        note(session, views.empty(found.empty_reason))

@@ -4,6 +4,7 @@ A global option stands before or after the verb; wherever it stands last, it cou
 yet are not declared, so that click refuses them.
 """
 
+import difflib
 import importlib
 import re
 import sys
@@ -14,6 +15,7 @@ from typing import Any, TypeVar, cast
 import click
 
 from cli.context import Session
+from cli.output import print_text
 
 TEXT_BYTES_MAX = 1024 * 1024  # far above every cap in ledger.limits: it only bounds what is read into memory
 
@@ -70,6 +72,12 @@ class WithGlobals(click.Command):
         own = {name for param in self.params for name in param.opts}  # `log --actor` is log's own
         self.params.extend(option for option in global_options() if own.isdisjoint(option.opts))
 
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _show_help  # click's own would not tell that stdout is full
+        return option
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
         shared = [option for option in options if isinstance(option, GlobalOption)]
@@ -80,6 +88,12 @@ class WithGlobals(click.Command):
                 formatter.write_dl(_records(ctx, shared))
             else:
                 formatter.write_text("-o, --project, --actor and the others of `corrigenda --help`.")
+
+
+def _show_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        print_text(ctx.get_help())
+        ctx.exit()
 
 
 def _records(ctx: click.Context, options: Sequence[click.Option]) -> list[tuple[str, str]]:
@@ -98,6 +112,22 @@ class Noun(WithGlobals, click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            near = self.near(ctx, args[0])
+            ctx.fail(f"No such command {args[0]!r}." + (f" Did you mean {' or '.join(near)}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+    def near(self, ctx: click.Context, word: str) -> list[str]:
+        """Return the commands that may have been meant by `word`, the likeliest first."""
+        return difflib.get_close_matches(word, self.list_commands(ctx))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, verb.get_short_help_str(limit=1000)) for name, verb in self.commands.items()])
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         WithGlobals.format_options(self, ctx, formatter)
@@ -124,6 +154,17 @@ class LazyNoun(Noun):
             return None
         module, attribute, _ = self.lazy[cmd_name]
         return cast(click.Command, getattr(importlib.import_module(module), attribute))
+
+    def near(self, ctx: click.Context, word: str) -> list[str]:
+        """Look in the nouns too: `remember` is a verb of `memories`."""
+        inner = {
+            verb: f"{noun} {verb}"
+            for noun in self.lazy
+            if isinstance(group := self.get_command(ctx, noun), click.Group)
+            for verb in group.commands
+        }
+        known = inner | {name: name for name in self.lazy}
+        return [known[name] for name in difflib.get_close_matches(word, known)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -206,6 +247,17 @@ def read_moment(ctx: click.Context, param: click.Parameter, value: str | None) -
     except (ValueError, OverflowError) as error:
         message = f"{value!r} is not a time with its zone, such as 2026-01-02T03:04:05Z."
         raise click.BadParameter(message, ctx, param) from error
+
+
+def read_event_type(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Check the type of an event: one that no event can have would only ever find nothing."""
+    if value is None:
+        return None
+    from ledger.codec import EVENT_TYPES
+
+    if value not in EVENT_TYPES:
+        raise click.BadParameter(f"{value!r} is no type of event. There are {', '.join(EVENT_TYPES)}.", ctx, param)
+    return value
 
 
 def reads(function: Function) -> Function:

@@ -4,9 +4,9 @@ With a machine format stdout is one document (`json`) or one line per item (`jso
 """
 
 import json
-import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -23,14 +23,30 @@ Document = Mapping[str, Any]  # Any: JSON
 _SCHEMA_VERSION = 1
 
 
-def terminal_columns() -> int | None:
-    """Return the width of the terminal that stdout is, or None if it is none: piped text is never cut."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+class UnwrittenError(Exception):
+    """Stdout did not take the answer; the message is the system's own reason."""
+
+
+@contextmanager
+def writing() -> Generator[None, None, None]:
+    """Tell a stdout that takes nothing more from every other error of the system. A closed pipe stays one."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UnwrittenError(error.strerror or "stdout takes nothing more") from error
 
 
 def print_text(text: str) -> None:
     """Write text for a person on stdout."""
-    sys.stdout.write(text + "\n" if text else "")
+    if text:
+        _write(text + "\n")
+
+
+def _write(text: str) -> None:
+    with writing():
+        sys.stdout.write(text)
 
 
 def note(session: Session, text: str) -> None:
@@ -68,28 +84,36 @@ def give(
         _lines(body[items])
 
 
-def give_stream(session: Session, items: Iterable[Item], text: Callable[[Item], str]) -> None:
-    """Write a list of any length as it arrives; with `json` it is still one document."""
+def give_stream(session: Session, items: Iterable[Item], text: Callable[[Item], str], *, between: str = "") -> int:
+    """Write a list of any length as it arrives, and return how long it was; with `json` it is still one document.
+
+    `between` is what separates two items in text.
+    """
     if session.output == "text":
-        for item in items:
-            print_text(text(item))
-    elif session.output == "jsonl":
-        _lines(as_document(item) for item in items)
-    else:
-        _streamed_list(as_document(item) for item in items)
+        number = 0
+        for number, item in enumerate(items, start=1):
+            print_text(text(item) if number == 1 else between + text(item))
+        return number
+    documents = (as_document(item) for item in items)
+    return _lines(documents) if session.output == "jsonl" else _streamed_list(documents)
 
 
-def _lines(items: Iterable[Document]) -> None:
+def _lines(items: Iterable[Document]) -> int:
+    count = 0
     for item in items:
         print_text(_dumps({"schema_version": _SCHEMA_VERSION, **item}))
+        count += 1
+    return count
 
 
-def _streamed_list(items: Iterable[dict[str, Any]]) -> None:  # Any: JSON
-    sys.stdout.write(f'{{"schema_version": {_SCHEMA_VERSION}, "items": [')
-    for number, item in enumerate(items):
+def _streamed_list(items: Iterable[dict[str, Any]]) -> int:  # Any: JSON
+    number = 0
+    _write(f'{{"schema_version": {_SCHEMA_VERSION}, "items": [')
+    for number, item in enumerate(items, start=1):
         item.pop("schema_version")
-        sys.stdout.write((",\n" if number else "\n") + _dumps(item))
-    sys.stdout.write('\n], "next_cursor": null, "truncated": false}\n')
+        _write((",\n" if number > 1 else "\n") + _dumps(item))
+    _write('\n], "next_cursor": null, "truncated": false}\n')
+    return number
 
 
 def _dumps(value: Document, *, indent: int | None = None) -> str:

@@ -20,7 +20,7 @@ def recover(context: click.Context, session: Session, check_only: bool, dry_run:
 
     It replays what a killed process left undone, and says what needs a person.
     """
-    with session.gateway(replay=False) as gateway, metered(session, ("replayed", "items")) as meter:
+    with session.gateway(create=False, replay=False) as gateway, metered(session, ("replayed", "items")) as meter:
         done = gateway.recover(check_only=check_only, dry_run=dry_run, progress=meter.show)
     give(session, done, lambda: views.recovery(done, changes=not (check_only or dry_run)))
     if not done.ok:

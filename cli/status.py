@@ -13,6 +13,6 @@ from cli.output import give
 @pass_session
 def status(session: Session, min_position: str | None) -> None:
     """Show the ledger and what is derived from it, on one screen."""
-    with session.bare(reach=min_position) as bare:
+    with session.bare(create=False, reach=min_position) as bare:
         found = bare.status()
     give(session, found, lambda: views.status(found))

@@ -4,6 +4,7 @@ Stored text is somebody else's: it must not move the cursor, turn the line aroun
 """
 
 import re
+import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
@@ -15,6 +16,7 @@ _ACTIVE = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
+_MOMENT = re.compile("([0-9T:-]{19})[.]([0-9]{6})Z", re.ASCII)
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -66,24 +68,45 @@ def clip(text: str, columns: int | None) -> str:
     return kept + "…"
 
 
-def table(rows: Sequence[Sequence[str]], *, head: Sequence[str] = (), columns: int | None = None) -> str:
-    """Return aligned rows; the last column is not padded, and is what is cut to fit `columns`."""
-    everything = [tuple(head), *rows] if head else list(rows)
-    if not everything:
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Return aligned rows; the last column is not padded."""
+    if not rows:
         return ""
-    widths = [max(width(row[at]) for row in everything) for at in range(len(everything[0]) - 1)]
-    left = None if columns is None else max(12, columns - sum(widths) - 2 * len(widths))
-    return "\n".join(_row(row, widths, left) for row in everything)
+    widths = [max(width(row[at]) for row in rows) for at in range(len(rows[0]) - 1)]
+    return "\n".join(_row(row, widths) for row in rows)
 
 
-def _row(row: Sequence[str], widths: Sequence[int], left: int | None) -> str:
+def _row(row: Sequence[str], widths: Sequence[int]) -> str:
     padded = [cell + " " * (wide - width(cell)) for cell, wide in zip(row[:-1], widths, strict=True)]
-    return "  ".join([*padded, clip(row[-1], left)]).rstrip()
+    return "  ".join([*padded, row[-1]]).rstrip()
 
 
-def pairs(rows: Iterable[tuple[str, str | None]], *, indent: str = "  ") -> str:
-    """Return aligned `name  value` lines, leaving out names without a value."""
-    return "\n".join(indent + line for line in table([(name, value) for name, value in rows if value]).splitlines())
+def pairs(rows: Iterable[tuple[str, str | None]]) -> str:
+    """Return aligned, indented `name  value` lines, leaving out names without a value."""
+    return "\n".join("  " + line for line in table([(name, value) for name, value in rows if value]).splitlines())
+
+
+def wrapped(rows: Sequence[tuple[str, str]], *, columns: int) -> str:
+    """Return aligned `name: value` lines; a value that does not fit in `columns` goes on below itself."""
+    wide = max((width(name) for name, _ in rows), default=0) + 3
+    lines: list[str] = []
+    for name, value in rows:
+        first, *rest = textwrap.wrap(value, columns - wide, break_on_hyphens=False) or [""]
+        lines += [f"{name}:".ljust(wide) + first, *(" " * wide + more for more in rest)]
+    return "\n".join(lines)
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number of things in words: `1 event`, `2 events`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def moment(at: str) -> str:
+    """Return a time of the ledger as people read it: no fraction where it is zero, else milliseconds."""
+    match = _MOMENT.fullmatch(at)
+    if not match:
+        return inert(at)
+    return match[1] + ("Z" if int(match[2]) == 0 else f".{match[2][:3]}Z")
 
 
 def plain(style: str, text: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from cli.text import Paint, block, inert, pairs, plain, table
+from cli.text import Paint, block, count, inert, moment, pairs, plain, table, wrapped
 
 if TYPE_CHECKING:
     from gateway.replies import (
@@ -20,6 +20,21 @@ if TYPE_CHECKING:
         Status,
     )
 
+_COLUMNS = 80  # what a status fits in
+_DIGITS = 16  # of a hash, where it only has to be recognised
+_STREAM_COLUMNS = 20  # of a stream's id, where many stand below each other
+_EMPTY = {
+    "no_match": "nothing found: no memory is near this query. Ask in other words, or raise -k.",
+    "filtered": "nothing found: what is near is not served here. It was withdrawn, or --min-trust, --kind, --tag or "
+    "the scope leaves it out; ask with fewer filters.",
+    "budget": "nothing found: no hit fits the budget. Allow more, or ask for fewer hits.",
+    "headless": "nothing found: every memory of this project has been withdrawn. `corrigenda log` says by whom; "
+    "`corrigenda memories restore` undoes it.",
+    "nothing_indexed": "nothing found: this project holds no memories yet. Check --project, or add one with "
+    "`corrigenda memories remember`.",
+    "no_embedder": "nothing found: no embedder is set, so nothing can be compared. Unset CORRIGENDA_EMBEDDER to use "
+    "the builtin one.",
+}
 _STATE_COLOURS = {"active": "green", "processing": "yellow", "verified": "green", "superseded": "cyan"}
 
 
@@ -32,10 +47,8 @@ def receipt(done: "Receipt", *, dry_run: bool = False) -> str:
     types = ", ".join(dict.fromkeys(event.type for event in done.events))
     if not dry_run:
         head = f"{done.outcome} at {done.position}" + (f": {types}" if types else "")
-    elif types:
-        head = f"dry run, nothing was stored; it would be at {done.position}: {types}"
     else:
-        head = "dry run; it would change nothing"
+        head = f"would be stored at {done.position}: {types}" if types else "would change nothing"
     again = " (this key was used before; this is its answer)" if done.replayed else ""
     rows = [
         ("memory", done.memory_id and inert(done.memory_id)),
@@ -46,17 +59,20 @@ def receipt(done: "Receipt", *, dry_run: bool = False) -> str:
     return f"{head}{again}\n{pairs(rows)}"
 
 
-def hits(found: "Search", *, columns: int | None = None, paint: Paint = plain) -> str:
-    """One line per hit: rank, score, how far it is trusted, which memory, and what it says."""
-    if not found.hits:
-        return ""
-    lines = table([_hit(hit) for hit in found.hits], head=("", "score", "trust", "memory", "content"), columns=columns)
-    head, *rest = lines.splitlines()
-    return "\n".join([paint("bold", head), *rest])
+def hits(found: "Search", *, paint: Paint = plain) -> str:
+    """One block per hit: which memory and revision, how far it is trusted, what it says and why it was found."""
+    return "\n\n".join(_hit(hit, paint) for hit in found.hits)
 
 
-def _hit(hit: "Hit") -> tuple[str, ...]:
-    return str(hit.rank), f"{hit.score:.3f}", inert(hit.trust), inert(hit.memory_id), inert(hit.content or "")
+def _hit(hit: "Hit", paint: Paint) -> str:
+    title = f"{hit.rank}  {inert(hit.memory_id)}  {hit.revision_id}"
+    trust = _coloured(inert(hit.trust), paint)
+    return f"{paint('bold', title)}\n  {trust}, score {hit.score:.3f}\n{_content(hit)}\n  why: {inert(hit.why)}"
+
+
+def empty(reason: str) -> str:
+    """Why a search found nothing, and what to do about it."""
+    return _EMPTY.get(reason, f"nothing found: {reason}")
 
 
 def revision(item: "Revision", *, paint: Paint = plain) -> str:
@@ -79,18 +95,19 @@ def _particulars(item: "Revision") -> list[tuple[str, str | None]]:
         ("origin", inert(item.origin)),
         ("confidence", item.confidence),
         ("valid", _span(item.valid_from, item.valid_to)),
-        ("review by", item.review_by),
+        ("review by", item.review_by and moment(item.review_by)),
         ("supersedes", ", ".join(item.supersedes)),
         ("superseded by", ", ".join(item.superseded_by)),
-        ("recorded", f"{item.recorded_at} at {item.position}"),
-        ("superseded", item.superseded_at),
+        ("recorded", f"{moment(item.recorded_at)} at {item.position}"),
+        ("superseded", item.superseded_at and moment(item.superseded_at)),
         ("stream version", str(item.stream_version)),
         ("content hash", item.content_hash),
     ]
 
 
 def _span(start: str | None, end: str | None) -> str | None:
-    return f"{start or '…'} to {end or '…'}" if start or end else None
+    ends = (moment(end) if end else "…" for end in (start, end))
+    return " to ".join(ends) if start or end else None
 
 
 def history(found: "History", *, paint: Paint = plain) -> str:
@@ -99,19 +116,39 @@ def history(found: "History", *, paint: Paint = plain) -> str:
 
 
 def explanation(story: "Explanation", *, paint: Paint = plain) -> str:
-    """What a revision says, how it stands and why, and the story of its lineage."""
+    """How a revision stands and why, what it says, and the story of its lineage."""
     title = f"{inert(story.memory_id)}  version {story.version}  {story.revision_id}"
-    parts = [paint("bold", title), _content(story), "", f"It is {_coloured(story.state, paint)} and "]
-    parts[-1] += f"{_coloured(story.trust, paint)}. {_successor(story)} {_head(story)}"
+    parts = [paint("bold", title), _lead(story, paint), _content(story), "", _head(story)]
     told = [paint("bold", "What happened"), *(_audit(entry) for entry in story.audit)]
-    return "\n".join([*parts, "", *told, "", pairs(_particulars(story))])
+    return "\n".join([*parts, "", *told, "", pairs([("trust", inert(story.trust)), *_particulars(story)])])
 
 
-def _successor(story: "Explanation") -> str:
-    if not story.superseded_by:
-        return "Nothing has taken its place."
-    since = f" at {story.superseded_at}" if story.superseded_at else ""
-    return f"{', '.join(story.superseded_by)} took its place{since}."
+def _lead(story: "Explanation", paint: Paint) -> str:
+    """Say in one sentence what matters: who withdrew or replaced the revision, when and why, or that it stands."""
+    if story.trust == "revoked" or story.state != "active":
+        word = "revoked" if story.trust == "revoked" else story.state
+        successors = f" by {', '.join(story.superseded_by)}" if word == "superseded" and story.superseded_by else ""
+        return f"{_coloured(word.capitalize(), paint)}{successors}{_doing(story, word, actor=bool(successors))}"
+    place = "it is the head of its memory" if story.head == story.revision_id else "it is not the head of its memory"
+    return f"{_coloured(story.state.capitalize(), paint)}, {_coloured(story.trust, paint)}: {place}."
+
+
+def _doing(story: "Explanation", word: str, *, actor: bool) -> str:
+    """Say who brought the revision where it stands, when, and why; only a full stop if the story does not tell."""
+    entry = next((entry for entry in reversed(story.audit) if _brought(entry, story.revision_id, word)), None)
+    if entry is None:
+        return "."
+    who = f", by {inert(entry.actor)}," if actor else f" by {inert(entry.actor)}"
+    why = f": {inert(entry.reason).rstrip('.')}" if entry.reason else ""
+    return f"{who} at {moment(entry.at)} (position {entry.seq}){why}."
+
+
+def _brought(entry: "AuditEntry", revision: str, word: str) -> bool:
+    return any(
+        move["revision"] == revision
+        and ((move["to_state"] == word != move["from_state"]) or (move["to_trust"] == word != move["from_trust"]))
+        for move in entry.moves
+    )
 
 
 def _head(story: "Explanation") -> str:
@@ -122,7 +159,7 @@ def _head(story: "Explanation") -> str:
 
 
 def _audit(entry: "AuditEntry") -> str:
-    lines = [f"  {entry.seq}  {entry.at}  {entry.type}  by {inert(entry.actor)}"]
+    lines = [f"  {entry.seq}  {moment(entry.at)}  {entry.type}  by {inert(entry.actor)}"]
     lines += [f"      {_move(move)}" for move in entry.moves]
     if entry.reason:
         lines.append(block(entry.reason, gutter="      why: "))
@@ -139,21 +176,23 @@ def _move(move: Mapping[str, Any]) -> str:  # Any: as in AuditEntry
 
 def event_line(item: "LogItem") -> str:
     """One event in one line: position, time, type, stream and its place there, actor."""
-    moment = item.at[:19] + "Z"
-    return f"{item.seq:>8}  {moment}  {item.type:<24}  {inert(item.stream)} #{item.stream_seq}  {inert(item.actor)}"
+    stream = inert(item.stream)
+    stream = stream if len(stream) <= _STREAM_COLUMNS else stream[:_STREAM_COLUMNS] + "…"
+    place = f"{stream:<{_STREAM_COLUMNS + 1}}  {f'#{item.stream_seq}':<5}"
+    return f"{item.seq:>8}  {moment(item.at):<24}  {item.type:<22}  {place}  {inert(item.actor)}".rstrip()
 
 
 def event(item: "LogItem") -> str:
     """One event in a block, with its payload where the answer has one."""
     rows = [
-        ("at", item.at),
+        ("at", moment(item.at)),
         ("actor", inert(item.actor)),
         ("stream", f"{inert(item.stream)} #{item.stream_seq}"),
         ("hash", item.hash),
         ("trace", item.trace_id),
     ]
     inner = [_inner(item, name) for name in ("facts", "payload")]
-    return "\n".join([f"{item.seq}  {item.type}", pairs(rows), *(text for text in inner if text), ""])
+    return "\n".join([f"{item.seq}  {item.type}", pairs(rows), *(text for text in inner if text)])
 
 
 def _inner(item: "LogItem", name: str) -> str | None:
@@ -166,10 +205,13 @@ def _inner(item: "LogItem", name: str) -> str | None:
 
 
 def verification(report: Mapping[str, Any], *, paint: Paint = plain) -> str:  # Any: the JSON form of a VerifyReport
-    """One line per check, and the verdict."""
-    rows = [(name, str(check["status"]), _finding(check)) for name, check in report["checks"].items()]
+    """One line per check that was made, one for all that were not, and the verdict."""
+    made = {name: check for name, check in report["checks"].items() if check["status"] != "skipped"}
+    rows = [(name, str(check["status"]), _finding(check)) for name, check in made.items()]
     lines = [paint("red", line) if row[1] == "failed" else line for line, row in zip(_rows(rows), rows, strict=True)]
-    counted = f"{report['events']:,} events, ledger size {report['size']:,}"
+    if skipped := [name for name in report["checks"] if name not in made]:
+        lines.append(f"not checked by this version: {', '.join(skipped)}")
+    counted = f"{count(report['events'], 'event')}, ledger size {report['size']:,}"
     if report["ok"]:
         verdict = paint("green", f"ok: {counted}")
     else:
@@ -192,22 +234,47 @@ def _finding(check: Mapping[str, Any]) -> str:  # Any: JSON
 
 
 def status(found: "Status") -> str:
-    """One screen: a line for each part."""
-    rows = [
-        ("ledger", _facts(found.ledger)),
-        ("anchor", _facts(found.anchor)),
+    """One screen, one fact or part per line, in 80 columns; a chain that is not well comes first."""
+    ledger = dict(found.ledger)
+    state, problem = ledger.pop("chain", None), ledger.pop("problem", None)
+    chain = [("chain", _said(state) + (f": {_said(problem)}" if problem else ""))] if state else []
+    facts = [(name, _short(name, value)) for name, value in ledger.items() if value is not None]
+    parts = [
+        ("anchor", _anchor(found.anchor)),
         ("projections", _facts(found.projections)),
-        ("index", f"{_facts(found.index)}  pending {found.index_pending}"),
+        ("index", _facts({**found.index, "pending": found.index_pending})),
         ("outbox", _facts(found.outbox)),
-        ("memories", _facts(found.memories) or "none"),
+        ("revisions", _facts(found.memories) or "none"),
         ("conflicts", str(found.conflicts_open)),
         ("candidates", _facts(found.candidates) or "none"),
     ]
-    return pairs(rows, indent="")
+    unwell = state in ("broken", "unverified")
+    rows = [*chain, *facts, *parts] if unwell else [*facts, *chain, *parts]
+    return wrapped([(f"ledger {name}" if name == "id" else name, value) for name, value in rows], columns=_COLUMNS)
+
+
+def _anchor(anchor: Mapping[str, Any]) -> str:  # Any: as in Status
+    rest = {name: value for name, value in anchor.items() if name not in ("state", "why")}
+    why = f" ({_said(anchor['why'])})" if anchor.get("why") else ""
+    return f"{_said(anchor.get('state', 'unknown'))}{why}" + (f", {_facts(rest)}" if rest else "")
 
 
 def _facts(values: Mapping[str, Any]) -> str:  # Any: as in Status
-    return "  ".join(inert(f"{name} {value}") for name, value in values.items() if value is not None)
+    return ", ".join(f"{_said(name)}: {_short(name, value)}" for name, value in values.items() if value is not None)
+
+
+def _said(value: object) -> str:
+    return inert(str(value))
+
+
+def _short(name: str, value: object) -> str:
+    """Return what a person needs of a value: of a hash its beginning, of an embedder's signature its model."""
+    text = _said(value)
+    if name == "head":
+        return text[:_DIGITS]
+    if name == "embedder":
+        return dict(part.split("=", 1) for part in text.split(";") if "=" in part).get("model", text)
+    return text
 
 
 def recovery(done: "Recovery", *, changes: bool) -> str:
@@ -220,7 +287,7 @@ def recovery(done: "Recovery", *, changes: bool) -> str:
 
 def imported(report: "ImportReport") -> str:
     """How many rows were stored, unchanged and refused, and each refused row."""
-    counts = f"{report.stored:,} stored, {report.unchanged:,} unchanged, {report.rejected:,} rejected"
-    links = f"{report.links:,} links, {report.unlinks:,} unlinks, {report.waiting:,} waiting for their target"
+    counts = f"{count(report.stored, 'row')} stored, {report.unchanged:,} unchanged, {report.rejected:,} rejected"
+    links = f"{count(report.links, 'link')}, {count(report.unlinks, 'unlink')}, {report.waiting:,} waiting for a target"
     rows = [(f"row {item.row}", item.code or "", inert(item.message or "")) for item in report.items]
     return "\n".join([counts, links, *_rows(rows)])

@@ -14,6 +14,7 @@ from gateway import replies
 MEM = "mem_01J9ZKAAAAAAAAAAAAAAAAAAAA"
 REV = "rev_01J9ZKBBBBBBBBBBBBBBBBBBBB"
 NEXT = "rev_01J9ZKCCCCCCCCCCCCCCCCCCCC"
+SIGNATURE = "provider=onnxruntime;model=all-MiniLM-L6-v2;weights=0123456789ab;dimension=384;tokens_max=256"
 OP = "op_01J9ZKDDDDDDDDDDDDDDDDDDDD"
 T1, T2 = "2026-01-02T03:04:05.000006Z", "2026-01-03T03:04:05.000006Z"
 
@@ -173,13 +174,14 @@ def explanation(**changes: Any) -> replies.Explanation:
     return revision(replies.Explanation, **{**plain, **changes})
 
 
-def status() -> replies.Status:
-    """A status with something in every part."""
+def status(**ledger: Any) -> replies.Status:
+    """A status with something in every part; the arguments change what is said of the ledger."""
+    plain = {"id": "led_01J9ZKAAAAAAAAAAAAAAAAAAAA", "size": 12, "head": "ab" * 32, "chain": "ok", "problem": None}
     return replies.Status(
-        ledger={"size": 12, "origin": "corrigenda.invalid/x"},
-        anchor={"state": "not built"},
+        ledger={**plain, **ledger},
+        anchor={"state": "none", "why": "this version keeps no anchor outside the database"},
         projections={"generation": 1},
-        index={"engine": "faiss", "items": 3},
+        index={"cursor": 11, "embedder": SIGNATURE, "items": 3},
         outbox={"pending": 0, "parked": 0},
         index_pending=0,
         memories={"active": 3},
@@ -232,7 +234,8 @@ class Stub:
 
 
 def install(monkeypatch: Any, **answers: Any) -> Stub:
-    """Put a stub where the command line looks for its two ways of opening a ledger."""
+    """Put a stub where the command line looks for its two ways of opening a ledger, and name a project."""
+    monkeypatch.setenv("CORRIGENDA_PROJECT", "ap")
     stub = Stub(answers)
     for name, opening in (("bootstrap", "open_gateway"), ("bare", "open_bare")):
         module = types.ModuleType(f"gateway.{name}")

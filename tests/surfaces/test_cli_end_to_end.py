@@ -74,7 +74,7 @@ def test_a_key_makes_it_safe_to_send_again(ledger: str) -> None:
 def test_a_dry_run_stores_nothing(ledger: str) -> None:
     """`--dry-run` says what would be, and refuses what would be refused, and leaves the ledger as it is."""
     before = last(ledger)
-    assert corrigenda("memories", "retire", "home", "--dry-run").out.startswith("dry run")
+    assert corrigenda("memories", "retire", "home", "--dry-run").out.startswith("would be stored at")
     assert refused(corrigenda("memories", "restore", "home", "--dry-run"), "INVALID_TRANSITION")
     assert last(ledger) == before
 

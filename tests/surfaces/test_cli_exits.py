@@ -77,6 +77,7 @@ def test_a_traceback_on_demand(monkeypatch: pytest.MonkeyPatch, words: list[str]
     answer = corrigenda(*words)
     assert answer.code == 1
     assert "Traceback" in answer.err and "DETAIL" in answer.err
+    assert "Run again" not in answer.err
 
 
 def test_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,6 +159,22 @@ class TestReports:
         answer = corrigenda("doctor")
         assert answer.code == code
         assert ("chmod" in answer.out) == (not ok)
+
+    def test_doctor_without_a_database(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A database that does not answer is told at length once; in JSON every check keeps its message."""
+        long = "The database does not answer. " * 6
+        checks = [("database", False, long, None), ("schema", False, long, None), ("key", False, "no key", None)]
+        install(monkeypatch, doctor=checks)
+        lines = corrigenda("doctor").out.splitlines()
+        assert lines[1].split("  ")[-1] == "not looked at: the database does not answer"
+        assert long.strip() in lines[0] and lines[2].endswith("no key")
+        assert [check["message"] for check in json.loads(corrigenda("doctor", "-o", "json").out)["items"]][1] == long
+
+    def test_db_check(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """`db check` says yes to people and true to programs."""
+        install(monkeypatch, schema_check={"revision": "0001", "expected": "0001", "ok": True})
+        assert corrigenda("db", "check").out.splitlines()[-1] == "ok: yes"
+        assert json.loads(corrigenda("db", "check", "-o", "json").out)["ok"] is True
 
     def test_doctor_without_a_ledger(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """What cannot be opened is a finding of the doctor, with the exit of its code."""

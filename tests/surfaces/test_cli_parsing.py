@@ -1,10 +1,7 @@
 """What the command line makes of its words: global options, ids, texts, ranges, and what it refuses."""
 
-import click
 import pytest
 from cli_hands import MEM, NEXT, REV, T1, Stub, corrigenda, install, receipt, refused, revision, search
-
-from cli.main import corrigenda as root
 
 
 @pytest.fixture
@@ -46,6 +43,7 @@ def test_global_options_stand_anywhere(gateway: Stub, words: list[str]) -> None:
         "tenant": "t",
         "project": "ap",
         "actor": "human:ana",
+        "create": True,
         "replay": True,
     }
 
@@ -191,61 +189,14 @@ def test_a_time_has_a_zone(gateway: Stub, moment: str) -> None:
     assert refused(corrigenda("log", "--since", moment), "--since")
 
 
-class TestOpenings:
-    """Who opens what: the commands that must answer on a broken chain never walk it."""
-
-    @pytest.mark.parametrize("words", [["log"], ["status"], ["show", "3", "--raw"]])
-    def test_bare(self, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
-        """`log`, `status` and `show --raw` open bare."""
-        gateway = install(monkeypatch, log=iter(()), status=SystemExit(0), raw=b"{}")
-        corrigenda(*words)
-        assert [(kind, how["create"]) for kind, how in gateway.opened] == [("bare", True)]
-
-    @pytest.mark.parametrize("words", [["verify"], ["doctor"], ["db", "url"], ["db", "check"], ["db", "current"]])
-    def test_nothing_is_made(self, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
-        """`verify`, `doctor` and the readers of `db` open bare and make nothing."""
-        gateway = install(monkeypatch, open=SystemExit(0))
-        corrigenda(*words)
-        assert [(kind, how["create"]) for kind, how in gateway.opened] == [("bare", False)]
-
-    def test_recover_replays_by_itself(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """`recover` opens without start-up replay, or there would be nothing left to count."""
-        gateway = install(monkeypatch, recover=SystemExit(0))
-        corrigenda("recover", "--check-only")
-        assert gateway.opened[0][1]["replay"] is False
-        named = gateway.asked("recover")[1]
-        assert (named["check_only"], named["dry_run"]) == (True, False)
-
-    def test_the_gateway_is_closed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Whatever happens, what was opened is closed."""
-        gateway = install(monkeypatch, retire=RuntimeError("no"))
-        assert corrigenda("memories", "retire", REV).code == 1
-        assert gateway.calls[-1][0] == "close"
-
-
-def test_every_command_is_where_it_is_said_to_be() -> None:
-    """Each lazy command loads, under its name, and its help begins as the list of commands says."""
-    context = click.Context(root)
-    for name, (_, _, help_line) in root.lazy.items():
-        command = root.get_command(context, name)
-        assert command is not None and command.name == name
-        assert (command.help or "").splitlines()[0] == help_line
-
-
-def test_every_verb_has_an_example() -> None:
-    """Every command that does something shows how it is called."""
-    nouns = [root.get_command(click.Context(root), name) for name in root.lazy]
-    verbs = [verb for noun in nouns for verb in getattr(noun, "commands", {"": noun}).values()]
-    assert [verb.name for verb in verbs if "Example" not in (verb.epilog or "")] == ["demo", "version"]
-
-
-def test_no_words_show_the_help() -> None:
-    """`corrigenda` alone shows what there is, exit 0; a noun alone is a usage error."""
-    assert corrigenda().code == 0 and "memories" in corrigenda().out
-    assert refused(corrigenda("memories"), "Missing command")
-
-
 def test_a_dry_run_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """The text of a dry run cannot be taken for a receipt."""
     install(monkeypatch, retire=receipt())
-    assert corrigenda("memories", "retire", REV, "--dry-run").out.startswith("dry run, nothing was stored")
+    assert corrigenda("memories", "retire", REV, "--dry-run").out.startswith("would be stored at 4")
+
+
+def test_an_unknown_type_of_event(gateway: Stub) -> None:
+    """`log --type` with what no event can be is exit 2 and lists what there is; nothing is opened."""
+    assert refused(corrigenda("log", "--type", "revision.revoked"), "revision.revoked.v1", "memory.remembered.v1")
+    assert gateway.opened == []
+    assert corrigenda("log", "--type", "revision.revoked.v1").code == 0

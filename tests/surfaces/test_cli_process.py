@@ -1,5 +1,6 @@
 """The command line as a process: closed pipes, full disks, and what is imported before anything is opened."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
+FULL = b"error UNEXPECTED: the answer could not be written: No space left on device\n"
 CHILD = """
 import sys
 sys.path[:0] = ["tests/surfaces", "."]
@@ -37,8 +39,25 @@ def test_a_full_disk_is_not_exit_0() -> None:
     with open("/dev/full", "wb") as full:
         command = [sys.executable, "-c", "from cli.main import main; main(['--help'])"]
         child = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, timeout=30)
+    assert (child.returncode, child.stderr) == (1, FULL)
+
+
+@pytest.mark.parametrize("words", [["log", "--oneline"], ["log", "-o", "json"], ["log", "--oneline", "--traceback"]])
+def test_a_disk_that_fills_up(words: list[str]) -> None:
+    """An answer that could not be written is exit 1 with the reason, and no advice that does not help."""
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-c", CHILD, *words]
+        child = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, timeout=30)
+    told = json.loads(child.stderr)["message"].encode() if "json" in words else child.stderr
+    assert (child.returncode, told) == (1, FULL[18:-1] if "json" in words else FULL)
+
+
+def test_a_closed_stdout() -> None:
+    """Without a stdout nothing is done, because nothing could be answered."""
+    command = ["/bin/sh", "-c", 'exec "$0" "$@" >&-', sys.executable, "-c", CHILD, "log", "--oneline"]
+    child = subprocess.run(command, cwd=ROOT, stderr=subprocess.PIPE, timeout=30)
     assert child.returncode == 1
-    assert child.stderr.startswith(b"error UNEXPECTED: OSError")
+    assert child.stderr == b"error UNEXPECTED: the answer could not be written: stdout is closed\n"
 
 
 HEAVY = {"psycopg", "pydantic", "numpy", "rich", "faiss", "msgspec", "alembic", "blake3", "onnxruntime", "asyncio"}
@@ -54,7 +73,9 @@ def modules_after(*words: str) -> set[str]:
     return set(child.stderr.splitlines()[-1].split())
 
 
-@pytest.mark.parametrize("words", [["--help"], ["version"], ["memories", "remember", "--help"], ["log", "--bogus"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["version"], ["--version"], ["memories", "remember", "--help"], ["log", "--bogus"]]
+)
 def test_help_and_typing_errors_import_click_only(words: list[str]) -> None:
     """Nothing of the floors below and nothing heavy is imported before a command opens a ledger."""
     run = (

@@ -1,7 +1,4 @@
-"""What people read: answers as text, columns, colours, and the bar beside long work."""
-
-import json
-from collections.abc import Callable
+"""What people read: every answer as text."""
 
 import pytest
 from cli_hands import (
@@ -21,9 +18,19 @@ from cli_hands import (
     verify_report,
 )
 
-from cli import progress, text, views
-from cli.context import Session
+from cli import text, views
 from gateway import replies
+
+ZERO = "2026-01-02T03:04:05.000000Z"
+
+
+def moved(type_: str, *, seq: int = 4, reason: str | None = None, **move: str) -> replies.AuditEntry:
+    """One event of a story, in which the revision moves as given."""
+    names = ("from_state", "from_trust", "to_state", "to_trust")
+    moves: tuple[dict[str, str | None], ...] = ({"revision": REV, **{name: move.get(name) for name in names}},)
+    return replies.AuditEntry(
+        seq=seq, type=type_, at=T2, actor="human:ana", trace_id="op_1", reason=reason, moves=moves if move else ()
+    )
 
 
 class TestTexts:
@@ -32,15 +39,39 @@ class TestTexts:
     @pytest.mark.parametrize("trust", ["verified", "unverified"])
     def test_a_hit_says_how_far_it_is_trusted(self, trust: str) -> None:
         """LM-02: every hit carries the word verified or unverified."""
-        line = views.hits(search(hit(trust=trust))).splitlines()[1]
-        assert line.split()[:3] == ["1", "0.831", trust]
+        assert views.hits(search(hit(trust=trust))).splitlines()[1] == f"  {trust}, score 0.831"
+
+    def test_a_hit_shows_what_the_next_command_needs(self) -> None:
+        """A hit names its memory and its revision, keeps the lines of its content, and says why it was found."""
+        told = views.hits(search(hit(content="two\nlines"), hit(rank=2)))
+        first, second = told.split("\n\n")
+        assert first.splitlines()[0] == f"1  {MEM}  {REV}"
+        assert first.splitlines()[2:] == ["  │ two", "  │ lines", "  why: near"]
+        assert second.startswith("2  ")
 
     def test_nothing_found_is_said_aside(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Without hits stdout is empty and stderr names the reason; `-q` is silent."""
         install(monkeypatch, search=search(empty_reason="headless"))
         answer = corrigenda("memories", "search", "q")
-        assert (answer.code, answer.out, answer.err) == (0, "", "nothing found: headless\n")
+        assert (answer.code, answer.out) == (0, "")
+        assert "withdrawn" in answer.err and "corrigenda memories restore" in answer.err
         assert corrigenda("memories", "search", "q", "-q").err == ""
+
+    @pytest.mark.parametrize(
+        ("reason", "advice"),
+        [
+            ("no_match", "other words"),
+            ("filtered", "--min-trust"),
+            ("budget", "fewer hits"),
+            ("headless", "restore"),
+            ("nothing_indexed", "corrigenda memories remember"),
+            ("no_embedder", "CORRIGENDA_EMBEDDER"),
+        ],
+    )
+    def test_an_empty_answer_says_what_to_do(self, reason: str, advice: str) -> None:
+        """Every reason for an empty answer is a sentence of its own with what to do next."""
+        told = views.empty(reason)
+        assert told.startswith("nothing found: ") and advice in told and "_" not in told.split("CORRIGENDA_")[0]
 
     def test_a_receipt(self) -> None:
         """A receipt tells the outcome, the position and the ids."""
@@ -50,8 +81,15 @@ class TestTexts:
 
     def test_a_dry_run(self) -> None:
         """A dry run cannot be taken for a receipt, whether it would have changed something or not."""
-        assert views.receipt(receipt(), dry_run=True).startswith("dry run, nothing was stored; it would be at 4")
-        assert views.receipt(receipt(events=()), dry_run=True).startswith("dry run; it would change nothing")
+        assert views.receipt(receipt(), dry_run=True).startswith("would be stored at 4: memory.remembered.v1\n")
+        assert views.receipt(receipt(events=()), dry_run=True).startswith("would change nothing\n")
+
+    def test_a_dry_run_is_told_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """That nothing was stored is said on stderr, once, and not again on stdout."""
+        install(monkeypatch, retire=receipt(warnings=("dry_run: nothing was stored",)))
+        answer = corrigenda("memories", "retire", REV, "--dry-run")
+        assert answer.err == "warning: dry_run: nothing was stored\n"
+        assert answer.out.startswith("would be stored at 4") and "nothing" not in answer.out
 
     def test_a_replayed_receipt(self) -> None:
         """A replay is told apart from a first answer."""
@@ -67,7 +105,8 @@ class TestTexts:
     def test_an_explanation_names_the_successor_and_the_reason(self) -> None:
         """The story says what took its place, where the lineage stands, who acted and why."""
         story = views.explanation(explanation())
-        assert f"It is superseded and unverified. {NEXT} took its place at {T2}." in story
+        lead = f"Superseded by {NEXT}, by human:ana, at 2026-01-03T03:04:05.000Z (position 5): moved in May."
+        assert story.splitlines()[1] == lead
         assert f"began with {REV}; the head is {NEXT}." in story
         assert "by human:ana" in story and "why: moved in May" in story
         assert f"{REV}: active, unverified → superseded, unverified" in story
@@ -76,11 +115,60 @@ class TestTexts:
         """A headless lineage is told to serve nothing."""
         assert "no head now" in views.explanation(explanation(head=None))
 
+    def test_an_explanation_of_what_was_revoked(self) -> None:
+        """A revoked revision's story begins with who revoked it, when and why, whatever happened before and after."""
+        told = explanation(
+            state="active",
+            trust="revoked",
+            superseded_by=(),
+            head=None,
+            audit=(
+                moved("memory.remembered.v1", to_state="active", to_trust="unverified"),
+                moved(
+                    "revision.revoked.v1",
+                    seq=5,
+                    reason="the source was forged.\nReally",
+                    from_state="active",
+                    from_trust="unverified",
+                    to_state="active",
+                    to_trust="revoked",
+                ),
+                moved("lineage.linked.v1", seq=6),
+            ),
+        )
+        lead = "Revoked by human:ana at 2026-01-03T03:04:05.000Z (position 5): the source was forged.\\nReally."
+        assert views.explanation(told).splitlines()[1] == lead
+
+    def test_an_explanation_of_a_head(self) -> None:
+        """What stands is said to stand, and how far it is trusted."""
+        told = views.explanation(explanation(state="active", head=REV, superseded_by=(), superseded_at=None))
+        assert told.splitlines()[1] == "Active, unverified: it is the head of its memory."
+
     def test_one_line_per_event(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """`log --oneline` is one line per event, in the order of the answer."""
         install(monkeypatch, log=iter([item(12), item(11)]))
         lines = corrigenda("log", "--oneline").out.splitlines()
         assert [line.split()[0] for line in lines] == ["12", "11"]
+
+    def test_the_lines_of_the_log_are_aligned(self) -> None:
+        """The actor begins in the same column, whatever the stream's id and however exact the time."""
+        lines = [views.event_line(item(4, at=at, stream=s)) for at in (T2, ZERO) for s in (MEM, "name_" + "0" * 32)]
+        assert len({line.index("human:ana") for line in lines}) == 1
+        assert "name_000000000000000…  #0" in lines[1]
+
+    def test_the_log_ends_with_its_last_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Events are parted by a blank line, and none follows the last one."""
+        install(monkeypatch, log=lambda **_: iter([item(12), item(11)]), show_event=item(12))
+        told = corrigenda("log").out
+        assert told.count("\n\n") == 1 and not told.endswith("\n\n")
+        assert not corrigenda("show", "12").out.endswith("\n\n")
+
+    def test_a_log_of_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """That no event matches is said aside, and is no failure."""
+        install(monkeypatch, log=lambda **_: iter(()))
+        answer = corrigenda("log", "--actor", "human:bob")
+        assert (answer.code, answer.out, answer.err) == (0, "", "no event matches\n")
+        assert corrigenda("log", "-o", "json").err == ""
 
     def test_a_verification(self) -> None:
         """Each check has its line; the verdict stands last and does not hide the exit."""
@@ -88,105 +176,44 @@ class TestTexts:
             ok=False, exit_code=10, chain={"status": "failed", "first_bad_position": 7, "expected": "a", "found": "b"}
         )
         lines = views.verification(report).splitlines()
-        assert lines[2].split()[:2] == ["chain", "failed"] and "first at 7; expected a; found b" in lines[2]
+        assert lines[1].split()[:2] == ["chain", "failed"] and "first at 7; expected a; found b" in lines[1]
         assert lines[-1] == "NOT OK: 12 events, ledger size 12; exit 10"
 
+    def test_what_was_not_checked_takes_one_line(self) -> None:
+        """The checks that this version does not make share one line, before the verdict."""
+        lines = views.verification(verify_report(anchor={"status": "skipped", "why": "not built"})).splitlines()
+        assert lines[0].split() == ["canonical", "ok"]
+        assert lines[1:] == ["not checked by this version: tree, anchor", "ok: 12 events, ledger size 12"]
+
+    def test_one_of_a_thing(self) -> None:
+        """One event is not `1 events`."""
+        assert views.verification({**verify_report(), "events": 1}).endswith("ok: 1 event, ledger size 12")
+        assert [text.count(n, "row") for n in (0, 1, 2, 1000)] == ["0 rows", "1 row", "2 rows", "1,000 rows"]
+
     def test_a_status(self) -> None:
-        """One line for each part."""
-        lines = views.status(status()).splitlines()
-        assert lines[0].split()[0] == "ledger" and "size 12" in lines[0]
-        assert len(lines) == 8
+        """One fact or part per line, in 80 columns; of the head its beginning, of the embedder its model."""
+        told = views.status(status(problem="x" * 20 + " y" * 60))
+        rows = dict(line.split(":", 1) for line in told.splitlines() if not line.startswith(" "))
+        assert {name: rows[name].strip() for name in ("size", "head", "revisions", "outbox")} == {
+            "size": "12",
+            "head": "abababababababab",
+            "revisions": "active: 3",
+            "outbox": "pending: 0, parked: 0",
+        }
+        assert rows["index"].strip() == "cursor: 11, embedder: all-MiniLM-L6-v2, items: 3, pending: 0"
+        assert rows["anchor"].strip() == "none (this version keeps no anchor outside the database)"
+        assert max(map(len, told.splitlines())) <= 80
 
+    @pytest.mark.parametrize(("chain", "first"), [("broken", True), ("unverified", True), ("ok", False)])
+    def test_a_chain_that_is_not_well_comes_first(self, chain: str, first: bool) -> None:
+        """A status whose chain is broken or unverified says so before anything else."""
+        told = views.status(status(chain=chain, problem=None if chain == "ok" else "at 7"))
+        assert (told.startswith("chain:") and told.splitlines()[0].endswith(f"{chain}: at 7")) == first
+        assert told.count("chain:") == 1
 
-class TestColumns:
-    """Tables are aligned by what a terminal shows, not by code points."""
-
-    def test_wide_and_combining_characters(self) -> None:
-        """Wide characters take two columns, combining ones none."""
-        assert [text.width(word) for word in ("abc", "日本", "e\u0301", "👍")] == [3, 4, 1, 2]
-
-    def test_alignment(self) -> None:
-        """The next column begins at the same place in every row."""
-        rows = text.table([("日本", "x"), ("a", "x"), ("abcdef", "x")]).splitlines()
-        assert {text.width(row) for row in rows} == {9}
-
-    def test_cutting(self) -> None:
-        """Only the last column is cut, and only to fit a terminal."""
-        [row] = text.table([("id", "y" * 50)], columns=24).splitlines()
-        assert text.width(row) == 24 and row.endswith("…")
-        assert text.table([("id", "y" * 50)]).endswith("y" * 50)
-
-    def test_ordinary_text_is_untouched(self) -> None:
-        """Letters of every script and joined emoji are shown as they are."""
-        for kept in ("grüße", "שלום", "日本語", "👩‍👩‍👧", "می‌خواهم", "a\\b"):
-            assert text.inert(kept) == kept
-
-    def test_escapes(self) -> None:
-        """An active character is spelt out, so that it can be seen."""
-        assert text.inert("a\nb\x1b\u202e\U000e0041\ud800") == "a\\nb\\x1b\\u202e\\U000e0041\\ud800"
-
-
-class TestColours:
-    """Colours only where they are wanted."""
-
-    @pytest.fixture(autouse=True)
-    def history(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for name in ("NO_COLOR", "FORCE_COLOR"):
-            monkeypatch.delenv(name, raising=False)
-        install(monkeypatch, show=revision())
-
-    def test_a_pipe_has_none(self) -> None:
-        """Piped text carries no escape sequences."""
-        assert "\x1b" not in corrigenda("show", MEM).out
-
-    def test_always(self) -> None:
-        """`--color always` colours a pipe too."""
-        assert "\x1b[" in corrigenda("show", MEM, "--color", "always").out
-
-    def test_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """FORCE_COLOR colours, NO_COLOR outweighs it, and the flag outweighs both."""
-        monkeypatch.setenv("FORCE_COLOR", "1")
-        assert "\x1b[" in corrigenda("show", MEM).out
-        monkeypatch.setenv("NO_COLOR", "1")
-        assert "\x1b" not in corrigenda("show", MEM).out
-        assert "\x1b[" in corrigenda("show", MEM, "--color", "always").out
-
-
-class TestProgress:
-    """The bar beside long work."""
-
-    def test_a_line(self) -> None:
-        """A bar tells count, total, rate and the time left."""
-        drawn = progress.line("importing peps", "rows", 1200, 2700, elapsed_s=4.0)
-        assert drawn == "importing peps ██████████░░░░░░░░░░░░░░ 1,200/2,700 rows  300/s  0:05 left"
-
-    def test_a_line_without_a_total(self) -> None:
-        """Where the total is not known, the count and the rate are told."""
-        assert progress.line("verified", "events", 1200, None, elapsed_s=2.0) == "verified 1,200 events  600/s"
-
-    def test_nothing_at_all(self) -> None:
-        """An empty piece of work divides by nothing."""
-        assert progress.line("verified", "events", 0, 0, elapsed_s=0.0) == "verified 0 events  0/s"
-
-    def test_phases(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """A count that goes back begins the next phase, on a line of its own."""
-        session = Session(progress=True)
-        with progress.metered(session, ("imported", "rows"), ("indexed", "items")) as meter:
-            for done in (1, 2, 1):
-                meter.show(done, 2)
-        lines = capsys.readouterr().err.splitlines()
-        assert [line.split()[0] for line in lines] == ["imported", "imported", "indexed", "indexed"]
-        assert "2/2 rows" in lines[1] and "1/2 items" in lines[3]
-
-    @pytest.mark.parametrize(("words", "seen"), [([], False), (["--progress"], True), (["--no-progress"], False)])
-    def test_only_on_demand_in_a_pipe(self, monkeypatch: pytest.MonkeyPatch, words: list[str], seen: bool) -> None:
-        """Without a terminal the bar is seen only with --progress, and never on stdout."""
-
-        def verify(*, progress: Callable[[int, int], None], **range: object) -> dict[str, object]:
-            progress(6, 12)
-            return verify_report()
-
-        install(monkeypatch, verify=verify)
-        answer = corrigenda("verify", "-o", "json", *words)
-        assert ("6/12 events" in answer.err) == seen
-        json.loads(answer.out)
+    def test_times(self) -> None:
+        """A time has no fraction where it is zero, else milliseconds; what is no time is shown as it is."""
+        assert text.moment(ZERO) == "2026-01-02T03:04:05Z"
+        assert text.moment("2026-01-02T03:04:05.123456Z") == "2026-01-02T03:04:05.123Z"
+        assert text.moment("soon\x1b") == "soon\\x1b"
+        assert "2026-01-02T03:04:05Z at 4" in views.revision(revision(recorded_at=ZERO))

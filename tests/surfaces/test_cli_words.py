@@ -8,6 +8,7 @@ from cli_hands import MEM, NEXT, REV, Stub, corrigenda, install, refused
 
 import cli.memory
 import cli.options
+from ledger.errors import failure
 
 
 @pytest.fixture
@@ -82,12 +83,24 @@ class TestPrefixes:
         assert refused(corrigenda("memories", "retire", "rev_01J9ZK"), REV, NEXT)
         assert [name for name, _, _ in gateway.calls] == ["complete", "close"]
 
-    @pytest.mark.parametrize("name", ["pep-57", "rev_01J9Z", "mem_short", MEM, "01J9ZKAAAA"])
+    @pytest.mark.parametrize("name", ["pep-57", "rev_01j9z", "mem_short", MEM, "01J9ZKAAAA"])
     def test_names_are_not_completed(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-        """A caller's name, a whole id and too short a prefix are taken as they are."""
+        """A caller's name and a whole id are taken as they are."""
         gateway = install(monkeypatch, complete=(REV,))
         corrigenda("memories", "retire", name)
         assert gateway.asked("retire")[0] == (name,)
+
+    def test_too_short(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """An abbreviation below six characters is exit 2 and says so; nothing is done."""
+        gateway = install(monkeypatch, history=failure("MEMORY_NOT_FOUND", "none"))
+        assert refused(corrigenda("memories", "retire", "rev_01M8"), "rev_01M8", "six characters")
+        assert [name for name, _, _ in gateway.calls] == ["history", "close"]
+
+    def test_a_name_like_a_short_id(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A caller who has named a memory `mem_1` is understood."""
+        gateway = install(monkeypatch)
+        assert corrigenda("memories", "retire", "mem_1").code == 0
+        assert gateway.asked("retire")[0] == ("mem_1",)
 
     def test_both_ends_of_a_link(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Each id of a command is completed by itself."""

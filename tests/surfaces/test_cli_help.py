@@ -1,0 +1,69 @@
+"""The help, the version, and what is said of a misspelt command."""
+
+import json
+
+import click
+import pytest
+from cli_hands import corrigenda, refused
+
+from cli.main import corrigenda as root
+
+
+def test_every_command_is_where_it_is_said_to_be() -> None:
+    """Each lazy command loads, under its name, and its help begins as the list of commands says."""
+    context = click.Context(root)
+    for name, (_, _, help_line) in root.lazy.items():
+        command = root.get_command(context, name)
+        assert command is not None and command.name == name
+        assert (command.help or "").splitlines()[0] == help_line
+
+
+def test_every_verb_has_an_example() -> None:
+    """Every command that does something shows how it is called."""
+    nouns = [root.get_command(click.Context(root), name) for name in root.lazy]
+    verbs = [verb for noun in nouns for verb in getattr(noun, "commands", {"": noun}).values()]
+    assert [verb.name for verb in verbs if "Example" not in (verb.epilog or "")] == ["demo", "version"]
+
+
+def test_no_words_show_the_help() -> None:
+    """`corrigenda` alone shows what there is, exit 0; a noun alone is a usage error."""
+    assert corrigenda().code == 0 and "memories" in corrigenda().out
+    assert refused(corrigenda("memories"), "Missing command")
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["statsu"], "Did you mean status?"),
+        (["memories", "serch"], "Did you mean search?"),
+        (["db", "chek"], "Did you mean check?"),
+        (["remember", "x"], "Did you mean memories remember?"),
+    ],
+)
+def test_a_misspelt_command(words: list[str], meant: str) -> None:
+    """What was probably meant is named, whatever the noun, and also where the noun was left out."""
+    assert refused(corrigenda(*words), "No such command", meant)
+
+
+def test_no_near_command() -> None:
+    """Where nothing is near, nothing is suggested."""
+    assert "Did you mean" not in corrigenda("xyzzy").err
+
+
+@pytest.mark.parametrize("words", [["--version"], ["version"]])
+def test_the_version(words: list[str]) -> None:
+    """`--version` is the same as `version`, in every format."""
+    assert corrigenda(*words).out.startswith("corrigenda ")
+    assert set(json.loads(corrigenda(*words, "-o", "json").out)) == {"schema_version", "version"}
+
+
+def test_the_help_tells_of_abbreviations() -> None:
+    """The help of the root says how ids may be abbreviated."""
+    told = " ".join(corrigenda("--help").out.split())
+    assert "abbreviated to six characters or more after the underscore" in told
+
+
+@pytest.mark.parametrize("noun", ["db", "memories"])
+def test_help_is_not_cut(noun: str) -> None:
+    """The list of verbs has their first sentences whole."""
+    assert "..." not in corrigenda(noun, "--help").out
