@@ -11,7 +11,7 @@ from typing import NoReturn
 import psycopg
 from msgspec import Struct
 
-from ledger import codec, digest, governance, keys
+from ledger import codec, digest, governance, keys, notes
 from ledger.chain import Entry, Envelope, broken
 from ledger.clock import Clock, UlidMint, stamp
 from ledger.errors import failure, refuse
@@ -107,6 +107,12 @@ def _read_first(store: Store) -> Entry:
 
 def _first_use(database: Database, tenant: str, files: KeyFiles, clock: Clock, origin: str | None) -> str:
     """Make the ledger, unless another process has meanwhile: the advisory lock decides, the loser reads the row."""
+    if origin is not None and not notes.is_name(origin):
+        refuse(
+            "INVALID_INPUT",
+            "An origin is the name under which checkpoints are signed: one word without spaces, `+` and control "
+            "characters was expected, such as ledger.example.org/main, and another text was given.",
+        )
     database.check_durability()
     with database.transaction() as connection:
         connection.execute(QUERIES["lock_first_use"])
