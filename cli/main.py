@@ -26,6 +26,8 @@ _COMMANDS = {
     "status": ("cli.status", "status", "Show the ledger and what is derived from it, on one screen."),
     "doctor": ("cli.doctor", "doctor", "Check this installation, one line per check with its mend."),
     "verify": ("cli.verify", "verify", "Check every byte of the ledger that can be checked."),
+    "checkpoint": ("cli.checkpoint", "checkpoint", "Sign what the ledger is now, and compare what was signed."),
+    "keys": ("cli.keys", "keys", "List the ledger's keys, and print the public one."),
     "recover": ("cli.recover", "recover", "Run the start-up recovery by hand."),
     "import": ("cli.imports", "import_", "Import a foreign file; importing it twice stores nothing twice."),
     "db": ("cli.db", "db", "Make, migrate and check the database."),
@@ -46,7 +48,7 @@ Examples:
 
 \b
 Exits: 0 done, 1 unexpected, 2 usage, 3 not found, 4 authority, 5 conflict or refusal, 6 in flight,
-7 unavailable, 9 partial, 10 chain broken, 15 could not be verified, 130 interrupted.
+7 unavailable, 9 partial, 10 chain broken, 11 checkpoint mismatch, 15 could not be verified, 130 interrupted.
 """
 
 

@@ -185,6 +185,16 @@ def read_text(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     return value
 
 
+def read_bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> bytes | None:
+    """Return the bytes of the file that is named, or of stdin for `-`, exactly as they are."""
+    if value is None:
+        return None
+    raw = _from_stdin(ctx, param) if value == "-" else _from_file(value, ctx, param)
+    if len(raw) > TEXT_BYTES_MAX:
+        raise click.BadParameter(f"the file has more than {TEXT_BYTES_MAX} bytes.", ctx, param)
+    return raw
+
+
 def _from_stdin(ctx: click.Context, param: click.Parameter) -> bytes:
     session = ctx.ensure_object(Session)
     stream = sys.stdin.buffer
@@ -202,8 +212,8 @@ def _from_file(path: str, ctx: click.Context, param: click.Parameter) -> bytes:
             return file.read(TEXT_BYTES_MAX + 1)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "that is no path"
-        hint = "For a text that begins with @, write @@."
-        raise click.BadParameter(f"cannot read the file {path!r}: {why}. {hint}", ctx, param) from error
+        hint = " For a text that begins with @, write @@." if param.callback is read_text else ""
+        raise click.BadParameter(f"cannot read the file {path!r}: {why}.{hint}", ctx, param) from error
 
 
 def _decoded(raw: bytes, ctx: click.Context, param: click.Parameter) -> str:

@@ -4,26 +4,38 @@ import click
 
 from cli import views
 from cli.context import Session, pass_session
-from cli.options import Range, Verb, read_range, reads
+from cli.options import Range, Verb, read_bytes, read_range, reads
 from cli.output import as_document, give
 from cli.progress import metered
 
 
-@click.command(cls=Verb, epilog="\b\nExamples:\n  corrigenda verify\n  corrigenda verify 0..812 -o json")
+@click.command(
+    cls=Verb,
+    epilog="\b\nExamples:\n  corrigenda verify\n  corrigenda verify 0..812 -o json\n"
+    "  corrigenda verify --checkpoint yesterday.checkpoint",
+)
 @click.argument("positions", metavar="[A..B]", required=False, callback=read_range)
+@click.option(
+    "--checkpoint",
+    metavar="FILE",
+    callback=read_bytes,
+    help="A checkpoint that the ledger must bear out; `-` is stdin.",
+)
 @reads
 @pass_session
 @click.pass_context
-def verify(context: click.Context, session: Session, positions: Range, min_position: str | None) -> None:
+def verify(
+    context: click.Context, session: Session, positions: Range, checkpoint: bytes | None, min_position: str | None
+) -> None:
     """Check every byte of the ledger that can be checked.
 
-    Form, chain, streams, seals and payloads, of everything or of a range.
+    Form, chain, streams, seals and payloads, of everything or of a range; of everything the root of the tree too.
 
     Exit 0 if all is well, 10 to 15 if not: the lowest that applies. It makes nothing and changes nothing.
     """
     first, last = positions
     with session.bare(create=False, reach=min_position) as bare, metered(session, ("verified", "events")) as meter:
-        report = bare.verify(first=first, last=last, progress=meter.show)
+        report = bare.verify(first=first, last=last, progress=meter.show, checkpoint=checkpoint)
     found = as_document(report)
     give(session, report, lambda: views.verification(found, paint=session.paint))
     context.exit(found["exit_code"])

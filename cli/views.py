@@ -216,7 +216,8 @@ def verification(report: Mapping[str, Any], *, paint: Paint = plain) -> str:  # 
         verdict = paint("green", f"ok: {counted}")
     else:
         verdict = paint("red", f"NOT OK: {counted}; exit {report['exit_code']}")
-    return "\n".join([*lines, verdict])
+    root = [f"root {report['root']}"] if report.get("root") else []
+    return "\n".join([*lines, *root, verdict])
 
 
 def _rows(rows: list[tuple[str, str, str]]) -> list[str]:
@@ -231,6 +232,14 @@ def _finding(check: Mapping[str, Any]) -> str:  # Any: JSON
         str(check.get("why") or ""),
     ]
     return inert("; ".join(part for part in parts if part))
+
+
+def checkpoint(said: Mapping[str, Any]) -> str:  # Any: JSON
+    """What a checkpoint says, and the key that signed it."""
+    return pairs([(name.replace("_", " "), inert(str(said[name]))) for name in _CHECKPOINT], indent="")
+
+
+_CHECKPOINT = ("origin", "size", "root", "public_key")
 
 
 def status(found: "Status") -> str:

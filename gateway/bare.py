@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
-from gateway import checks
+from gateway import checkpoints, checks
 from gateway.embedded import Say, Server, attach
 from gateway.positions import no_event, parse_position, wait_until_at
 from gateway.replies import LogItem, Status, Verification
@@ -104,11 +104,40 @@ class BareGateway:
     # ---------------------------------------------------------------- the ledger as it lies
 
     def verify(
-        self, *, first: int | None = None, last: int | None = None, progress: Callable[[int, int], None] | None = None
+        self,
+        *,
+        first: int | None = None,
+        last: int | None = None,
+        progress: checkpoints.Progress | None = None,
+        checkpoint: bytes | None = None,
     ) -> Verification:
-        """Return what one pass over everything that is stored found."""
-        report = verify(self._opened(), self._keys(), first=first or 0, last=last, progress=progress)
+        """Return what one pass over everything that is stored found, and whether it bears out a checkpoint."""
+        report = verify(
+            self._opened(), self._keys(), first=first or 0, last=last, progress=progress, checkpoint=checkpoint
+        )
         return msgspec.convert(report, Verification, from_attributes=True)
+
+    def sign_checkpoint(
+        self, *, earlier: bytes | None = None, progress: checkpoints.Progress | None = None
+    ) -> Document:
+        """Return a signed checkpoint of the ledger, verified whole; it extends `earlier` where that is given."""
+        return checkpoints.sign(self._opened(), self._settings.keys, earlier=earlier, progress=progress)
+
+    def show_checkpoint(self, note: bytes) -> Document:
+        """Return what a checkpoint of this ledger says, its signature checked."""
+        return checkpoints.show(self._opened(), self._settings.keys, note)
+
+    def compare_checkpoints(self, old: bytes, new: bytes) -> Document:
+        """Return the proof, made from the ledger, that one checkpoint extends another."""
+        return checkpoints.consistency(self._opened(), self._settings.keys, old, new)
+
+    def public_key(self) -> Document:
+        """Return the verifier key of this ledger's checkpoints, from event 0."""
+        return checkpoints.public_key(self._opened(), self._settings.keys)
+
+    def list_keys(self) -> Document:
+        """Return the ledger's keys and whether their files are here."""
+        return checkpoints.list_keys(self._opened(), self._settings.keys)
 
     def raw(self, seq: int) -> bytes:
         """Return the stored bytes of one event, whatever they are. Errors: EVENT_NOT_FOUND."""

@@ -194,7 +194,7 @@ class Check(Reply, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Verification(Reply, frozen=True, kw_only=True):
-    """What one pass over everything that is stored found. `exit_code` is 0, 10 or 15."""
+    """What one pass over everything that is stored found. `exit_code` is 0, 10, 11 or 15."""
 
     ok: bool
     exit_code: int

@@ -1,4 +1,4 @@
-"""Every hash of the ledger, each with the context that keeps it apart from the others (FORMAT.md §4 to §8).
+"""Every hash of the ledger, each with the context that keeps it apart from the others (FORMAT.md §4 to §8, §11, §12).
 
 No other module calls a hash function on ledger bytes. Two families: *public* digests, which anyone can compute from
 the bytes, and *keyed* ones, which only a holder of the ledger key can compute or guess against.
@@ -12,6 +12,7 @@ import msgspec
 from blake3 import blake3
 
 GENESIS = bytes(32)
+EMPTY_TREE = hashlib.sha256(b"").digest()
 SALT_BYTES = 32
 SEAL_BYTES = 40
 
@@ -35,6 +36,21 @@ def stream_link(envelope: bytes) -> bytes:
 def commitment(salt: bytes, payload: bytes) -> str:
     """Return the hex SHA-256 of a 32-byte salt followed by the canonical payload bytes."""
     return hashlib.sha256(salt + payload).hexdigest()
+
+
+def leaf(envelope: bytes) -> bytes:
+    """Return the 32-byte hash of an envelope as a leaf of the tree: SHA-256 after a byte 00 (RFC 6962 §2.1)."""
+    return hashlib.sha256(b"\x00" + envelope).digest()
+
+
+def node(left: bytes, right: bytes) -> bytes:
+    """Return the 32-byte hash of two subtrees' hashes: SHA-256 after a byte 01 (RFC 6962 §2.1)."""
+    return hashlib.sha256(b"\x01" + left + right).digest()
+
+
+def note_key_id(name: str, typed_key: bytes) -> bytes:
+    """Return the 4-byte id of a note's key: of its name and of its type byte with its bytes (C2SP signed-note)."""
+    return hashlib.sha256(name.encode() + b"\n" + typed_key).digest()[:4]
 
 
 def public(body: bytes) -> str:

@@ -4,8 +4,6 @@ A file is made once and never overwritten: written aside, fsynced, and put in pl
 somebody else was first; then theirs counts. Mode 0600, and a file that others may read is refused.
 """
 
-import base64
-import hashlib
 import os
 import secrets
 import stat
@@ -16,10 +14,10 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from ledger import notes
 from ledger.digest import LedgerKeys
 from ledger.errors import failure
 
-_ED25519 = b"\x01"  # the signature type byte of C2SP signed notes
 _FORMAT = "corrigenda-ledger-key/1"
 
 
@@ -79,9 +77,8 @@ def read_signing_key(path: Path) -> Ed25519PrivateKey:
 
 def verifier_key(origin: str, key: Ed25519PrivateKey) -> str:
     """Return the public half as a C2SP verifier key: `<name>+<key id in hex>+<base64 of type and key>`."""
-    raw = _ED25519 + key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-    number = hashlib.sha256(origin.encode() + b"\n" + raw).hexdigest()[:8]
-    return f"{origin}+{number}+{base64.b64encode(raw).decode()}"
+    raw = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    return notes.format_verifier_key(notes.VerifierKey(origin, raw))
 
 
 def _read(path: Path, what: str) -> bytes:

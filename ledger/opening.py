@@ -12,7 +12,7 @@ from typing import NoReturn
 import psycopg
 from msgspec import Struct
 
-from ledger import codec, digest, governance, keys
+from ledger import codec, digest, governance, keys, notes
 from ledger.chain import Entry, Envelope, broken
 from ledger.clock import Clock, UlidMint, stamp
 from ledger.digest import LedgerKeys
@@ -110,8 +110,8 @@ def _check_naming(store: Store, derived: LedgerKeys, files: KeyFiles) -> None:
     if stream != digested:
         refuse(
             "LEDGER_UNVERIFIED",
-            f"The naming key at {files.ledger} is not the one that this ledger's names were made with, so nothing would "
-            "be found with it. Give the key file that was made with this ledger (CORRIGENDA_LEDGER_KEY_FILE).",
+            f"The naming key at {files.ledger} is not the one that this ledger's names were made with, so nothing "
+            "would be found with it. Give the key file that was made with this ledger (CORRIGENDA_LEDGER_KEY_FILE).",
             file=str(files.ledger),
         )
 
@@ -137,6 +137,12 @@ def _read_first(store: Store) -> Entry:
 
 def _first_use(database: Database, tenant: str, files: KeyFiles, clock: Clock, origin: str | None) -> str:
     """Make the ledger, unless another process has meanwhile: the advisory lock decides, the loser reads the row."""
+    if origin is not None and not notes.is_name(origin):
+        refuse(
+            "INVALID_INPUT",
+            "An origin is the name under which checkpoints are signed: one word without spaces, `+` and control "
+            "characters was expected, such as ledger.example.org/main, and another text was given.",
+        )
     with database.transaction() as connection:
         connection.execute(QUERIES["lock_first_use"])
         row = connection.execute(QUERIES["find_tenant"], {"tenant": tenant}).fetchone()

@@ -14,10 +14,12 @@ from msgspec import Struct
 
 from ledger import codec, digest
 from ledger.chain import Envelope
+from ledger.checkpoints import Watch
 from ledger.digest import LedgerKeys
 from ledger.errors import failure, refuse
 from ledger.governance import LedgerOpened
 from ledger.store import QUERIES, Store
+from ledger.tree import Frontier
 
 PAGE = 4_000
 
@@ -25,13 +27,12 @@ CHECKS = (
     "canonical", "chain", "streams", "seals", "tree", "payloads", "anchor", "checkpoints", "projections", "index"
 )  # fmt: skip
 LATER = {
-    "tree": "this version keeps no tree over the entries",
     "anchor": "this version keeps no anchor outside the database",
-    "checkpoints": "this version signs no checkpoints",
+    "checkpoints": "no checkpoint was given to compare with",
     "projections": "`corrigenda verify` of this version does not compare the read models",
     "index": "`corrigenda verify` of this version does not compare the index",
 }
-CHAIN_BROKEN, NOT_VERIFIED = 10, 15
+CHAIN_BROKEN, CHECKPOINT_MISMATCH, NOT_VERIFIED = 10, 11, 15
 _NO_KEY = "the ledger key cannot be read, so no seal could be checked; restore the key file from its backup"
 _FOREIGN_KEY = "no seal was made with the key that was given, so none could be checked; give this ledger's own key"
 
@@ -51,8 +52,9 @@ class Check(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Report(Struct, frozen=True, kw_only=True):
     """What a verification found.
 
-    `events` were read; `size` and `head` are the ledger's, as its head row states them. `exit_code` is 0, 10 (a check
-    failed) or 15 (no seal could be checked).
+    `events` were read; `size` and `head` are the ledger's, as its head row states them. `root` is that of the tree over
+    the envelopes as they lie, null where not all of them were there to read. `exit_code` is 0, 10 (a check failed), 11
+    (nothing failed but a checkpoint) or 15 (no seal could be checked).
     """
 
     ok: bool
@@ -74,25 +76,29 @@ def verify(
     first: int = 0,
     last: int | None = None,
     progress: Progress | None = None,
+    checkpoint: bytes | None = None,
 ) -> Report:
     """Check the ledger, or its positions `first` to `last` (both included), and report. Findings are never raised.
 
     Without `keys` no seal can be checked: exit 15, unless something else is broken. `origin` is event 0's when left
-    out. `progress` is told, after each page, how many events have been read and how many there are to read. Errors:
-    VALIDATION_FAILED (no such range), UNAVAILABLE (the database does not answer).
+    out. `progress` is told, after each page, how many events have been read and how many there are to read.
+    `checkpoint` is a signed note: the ledger must bear it out, with the key of its own event 0. Errors:
+    VALIDATION_FAILED (no such range, or a checkpoint for a part of the ledger), UNAVAILABLE (the database does not
+    answer).
     """
     findings = _Findings()
     head: _HeadRow | None = None
+    watch = None if checkpoint is None else Watch(checkpoint)
     try:
         head = _read_head(store)
-        run = _Pass(findings, keys, store, origin, first)
-        whole = _check_range(head, first, last)
+        run = _Pass(findings, keys, store, origin, first, watch)
+        whole = _check_range(head, first, last, watch)
         _read(run, store, head, last, progress)
         if whole:
             _check_end(run, store, head)
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedColumn):
         findings.bad("chain", first, "the ledger's tables", "a table or a column that is missing")
-        run = _Pass(findings, keys, store, origin, first)
+        run = _Pass(findings, keys, store, origin, first, watch)
         whole = True
     except psycopg.Error as error:
         said = " ".join(str(error).split())[:300]
@@ -140,7 +146,13 @@ class _Pass:
     """The state of one pass: what the next entry has to follow. None stands for what a break left unknown."""
 
     def __init__(
-        self, findings: _Findings, keys: LedgerKeys | None, store: Store, origin: str | None, first: int
+        self,
+        findings: _Findings,
+        keys: LedgerKeys | None,
+        store: Store,
+        origin: str | None,
+        first: int,
+        watch: Watch | None,
     ) -> None:
         self.findings = findings
         self.events = 0
@@ -149,6 +161,10 @@ class _Pass:
         self.previous: bytes | None = digest.GENESIS if first == 0 else None
         self.seals_seen = 0
         self.keys = keys
+        self.tree = Frontier()
+        self.watch = watch
+        self.public_key: str | None = None
+        self._watched = -1 if watch is None else watch.size
         self._bad = findings.bad
         self._ledger = store.ledger
         self._origin = origin
@@ -166,6 +182,9 @@ class _Pass:
             self._bad("chain", self.next, f"an entry at position {self.next}", f"none below position {seq}")
             self.previous = self._suspect = self._append_left = None
         raw = raw or b""
+        self.tree.append(digest.leaf(raw))  # whatever is wrong with it: the root is that of the stored bytes
+        if self.watch is not None and self.tree.size == self._watched:
+            self.watch.reached(self.tree)
         own = digest.link(raw)
         sound = self._check_seal(seq, own, seal)
         if own != hash_:
@@ -232,6 +251,8 @@ class _Pass:
             self._bad("chain", seq, "no second opening", "one")
         elif (facts.origin, envelope.stream) != (envelope.log, f"led_{self._ledger}"):
             self._bad("chain", seq, "the opening of this ledger", "that of another")
+        else:
+            self.public_key = facts.public_key
 
     def _check_link(self, envelope: Envelope, seq: int) -> None:
         if self.previous is not None and envelope.prev_b3 != self.previous.hex():
@@ -286,8 +307,8 @@ def _read_head(store: Store) -> _HeadRow | None:
     return _HeadRow(rows[0][0], rows[0][1]) if rows else None
 
 
-def _check_range(head: _HeadRow | None, first: int, last: int | None) -> bool:
-    """Return whether the range is the whole ledger, or refuse it."""
+def _check_range(head: _HeadRow | None, first: int, last: int | None, watch: Watch | None) -> bool:
+    """Return whether the range is the whole ledger, or refuse it; a checkpoint needs the whole."""
     top = last if head is None else head.seq
     if first < 0 or (last is not None and last < first) or (top is not None and (last or first) > top):
         refuse(
@@ -295,7 +316,14 @@ def _check_range(head: _HeadRow | None, first: int, last: int | None) -> bool:
             f"A range of positions was expected that this ledger has, 0 to {'?' if top is None else top}, and "
             f"{first} to {'its end' if last is None else last} was given.",
         )
-    return first == 0 and (last is None or head is None or last == head.seq)
+    whole = first == 0 and (last is None or head is None or last == head.seq)
+    if watch is not None and not whole:
+        refuse(
+            "VALIDATION_FAILED",
+            f"A checkpoint is compared with a whole ledger, and only positions {first} to "
+            f"{top if last is None else last} were to be read. Leave out the range, or the checkpoint.",
+        )
+    return whole
 
 
 def _read(run: _Pass, store: Store, head: _HeadRow | None, last: int | None, progress: Progress | None) -> None:
@@ -344,21 +372,40 @@ def _report(run: _Pass, head: _HeadRow | None, limits: str | None) -> Report:
     unsealed = _NO_KEY if run.keys is None else _FOREIGN_KEY if run.events and not run.seals_seen else None
     if unsealed is not None:
         found.pop("seals", None)
-    exit_code = CHAIN_BROKEN if found else NOT_VERIFIED if unsealed else 0
+    size, own = (run.next, run.previous) if head is None else (head.seq + 1, head.hash)
+    complete = limits is None and run.tree.size == run.next == size > 0
+    checkpoints = _check_checkpoint(run, size)
+    failed = checkpoints.status == "failed"
+    exit_code = CHAIN_BROKEN if found else CHECKPOINT_MISMATCH if failed else NOT_VERIFIED if unsealed else 0
     if unsealed is not None:
         found["seals"] = Check(status="failed", why=unsealed)
-    size, own = (run.next, run.previous) if head is None else (head.seq + 1, head.hash)
+    tree = Check(status="ok") if complete else Check(status="skipped", why=_no_root(limits))
+    found |= {"tree": tree, "checkpoints": checkpoints}
     return Report(
         ok=exit_code == 0,
         exit_code=exit_code,
         events=run.events,
         size=size,
-        root=None,
+        root=run.tree.root().hex() if complete else None,
         head=None if own is None else own.hex(),
         checks={name: found.get(name) or _unbroken(name, limits) for name in CHECKS},
         unanchored_tail=size,
         erased=0,
     )
+
+
+def _check_checkpoint(run: _Pass, size: int) -> Check:
+    if run.watch is None:
+        return Check(status="skipped", why=LATER["checkpoints"])
+    differs = run.watch.disagreement(size=size, public_key=run.public_key)
+    if differs is None:
+        return Check(status="ok", why=f"the first {run.watch.size} of {size} entries are those of the checkpoint")
+    position, expected, found = differs
+    return Check(status="failed", first_bad_position=position, expected=expected, found=found)
+
+
+def _no_root(limits: str | None) -> str:
+    return "entries are missing, so there is no root" if limits is None else f"{limits}; a root needs all of them"
 
 
 def _unbroken(name: str, limits: str | None) -> Check:

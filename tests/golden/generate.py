@@ -15,12 +15,13 @@ from unittest.mock import patch
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ledger import codec, digest, keys, memories
+from ledger import codec, digest, keys, memories, notes, tree
 from ledger.committer import Committer, Draft
 from ledger.digest import LedgerKeys
 from ledger.governance import AssignedName, NameAssigned
 from ledger.memories import Provenance, Remember, Retire, RevisionText
 from ledger.message import Event, ScopeIds
+from ledger.notes import Checkpoint
 from ledger.opening import opening_entry
 from ledger.store import HeadRow, Store, Write
 from ledger.verified import Recorded, VerifiedLedger
@@ -53,7 +54,8 @@ def ledger_keys() -> LedgerKeys:
 
 def vectors() -> dict[str, Vector]:
     """Return every vector by name, each as named texts: UTF-8 text, or bytes in hex."""
-    return {**_forms(), **_hashes(), **_keyed(), **_entries()}
+    entries = _entries()
+    return {**_forms(), **_hashes(), **_keyed(), **entries, **_tree([one["envelope"] for one in entries.values()])}
 
 
 def schema() -> dict[str, Any]:  # Any: JSON schema
@@ -194,6 +196,43 @@ def _entries() -> dict[str, Vector]:
         for name, entries in named.items()
         for number, entry in enumerate(entries)
     }
+
+
+def _tree(envelopes: list[str]) -> dict[str, Vector]:
+    """Return what stands over the example ledger: leaves, roots, a proof of each kind, and a signed checkpoint."""
+    leaves = [digest.leaf(envelope.encode()) for envelope in envelopes]
+    size, signing = len(leaves), Ed25519PrivateKey.from_private_bytes(SIGNING_SEED)
+    checkpoint = Checkpoint(ORIGIN, size, tree.root(leaves))
+    text, note = notes.format_checkpoint(checkpoint), notes.sign_checkpoint(checkpoint, signing)
+    key = notes.parse_verifier_key(keys.verifier_key(ORIGIN, signing))
+    return {
+        "tree-hashes": {
+            "envelope": "{}",
+            "leaf": digest.leaf(b"{}").hex(),
+            "node_of_it_twice": digest.node(digest.leaf(b"{}"), digest.leaf(b"{}")).hex(),
+            "empty_tree": digest.EMPTY_TREE.hex(),
+        },
+        "tree-leaves": {f"leaf_{number}": leaf.hex() for number, leaf in enumerate(leaves)},
+        "tree-roots": {f"root_of_{n}": tree.root(leaves[:n]).hex() for n in range(1, size + 1)},
+        "inclusion": {"index": "2", "size": str(size), "proof": _joined(tree.inclusion(2, leaves))},
+        "consistency": {"old": "3", "new": str(size), "proof": _joined(tree.consistency(3, leaves))},
+        "verifier-key": {
+            "name": key.name,
+            "public": key.public.hex(),
+            "key_id": key.key_id.hex(),
+            "verifier_key": notes.format_verifier_key(key),
+        },
+        "checkpoint": {
+            "signing_seed": SIGNING_SEED.hex(),
+            "text_hex": text.encode().hex(),
+            "signature_line": note.decode().splitlines()[-1],
+            "note_hex": note.hex(),
+        },
+    }
+
+
+def _joined(proof: tree.Proof) -> str:
+    return " ".join(one.hex() for one in proof)
 
 
 def _vector(entry: codec.Entry, salt: bytes, body: bytes) -> Vector:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from blake3 import blake3
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tests.golden import generate
 
@@ -169,3 +170,65 @@ def test_the_example_uses_the_digests_of_the_sections_before() -> None:
     assert named["request"] == VECTORS["request-digest"]["request"]
     assert named["request_fp"] == VECTORS["fingerprint"]["request_fp"]
     assert remembered["facts"]["content"] == VECTORS["content-digest"]["content"]
+
+
+def sha256(*parts: bytes) -> bytes:
+    """Return the SHA-256 of the parts, joined."""
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def mth(leaves: list[bytes]) -> bytes:
+    """Return the root as FORMAT.md §11 defines it."""
+    if len(leaves) == 1:
+        return leaves[0]
+    half = 1 << ((len(leaves) - 1).bit_length() - 1)
+    return sha256(b"\x01", mth(leaves[:half]), mth(leaves[half:]))
+
+
+def test_the_tree_s_hashes() -> None:
+    """A leaf and a node begin with a byte that tells them apart; the empty tree is the hash of nothing."""
+    found = VECTORS["tree-hashes"]
+    own = sha256(b"\x00", found["envelope"].encode())
+    assert (own.hex(), sha256(b"\x01", own, own).hex()) == (found["leaf"], found["node_of_it_twice"])
+    assert sha256().hex() == found["empty_tree"]
+
+
+def test_the_roots_of_the_example_ledger() -> None:
+    """Each entry is a leaf, in order, and each root is that of the first entries."""
+    leaves = [sha256(b"\x00", VECTORS[name]["envelope"].encode()) for name in ENTRIES]
+    assert list(VECTORS["tree-leaves"].values()) == [leaf.hex() for leaf in leaves]
+    assert list(VECTORS["tree-roots"].values()) == [mth(leaves[:size]).hex() for size in range(1, len(leaves) + 1)]
+
+
+def test_the_proofs_lead_to_the_roots() -> None:
+    """Entry 2 is in the tree of 5, and the tree of 5 extends that of 3; folded here by hand, as §11 says."""
+    leaf = [bytes.fromhex(one) for one in VECTORS["tree-leaves"].values()]
+    right, left, last = (bytes.fromhex(one) for one in VECTORS["inclusion"]["proof"].split())
+    root_3, root_5 = (VECTORS["tree-roots"][f"root_of_{size}"] for size in (3, 5))
+    assert sha256(b"\x01", sha256(b"\x01", left, sha256(b"\x01", leaf[2], right)), last).hex() == root_5
+    seed, right, left, last = (bytes.fromhex(one) for one in VECTORS["consistency"]["proof"].split())
+    assert sha256(b"\x01", left, seed).hex() == root_3
+    assert sha256(b"\x01", sha256(b"\x01", left, sha256(b"\x01", seed, right)), last).hex() == root_5
+
+
+def test_the_verifier_key_is_event_0_s() -> None:
+    """Its id is the beginning of a hash over name and key, and event 0 names it."""
+    found = VECTORS["verifier-key"]
+    typed = b"\x01" + bytes.fromhex(found["public"])
+    assert sha256(found["name"].encode(), b"\n", typed)[:4].hex() == found["key_id"]
+    assert found["verifier_key"] == f"{found['name']}+{found['key_id']}+{base64.b64encode(typed).decode()}"
+    assert envelope("opening-0")["facts"]["public_key"] == found["verifier_key"]
+
+
+def test_the_checkpoint_is_signed_over_its_text() -> None:
+    """Origin, size and root; then one line whose base64 is the key's id and an Ed25519 signature of that text."""
+    found, key_ = VECTORS["checkpoint"], VECTORS["verifier-key"]
+    text = bytes.fromhex(found["text_hex"])
+    origin, size, root, end = text.decode().split("\n")
+    assert (origin, size, end) == (key_["name"], str(len(ENTRIES)), "")
+    assert base64.b64decode(root).hex() == VECTORS["tree-roots"][f"root_of_{size}"]
+    assert bytes.fromhex(found["note_hex"]) == text + b"\n" + f"{found['signature_line']}\n".encode()
+    dash, name, encoded = found["signature_line"].split(" ")
+    raw = base64.b64decode(encoded)
+    assert (dash, name, raw[:4].hex()) == ("\u2014", origin, key_["key_id"])
+    Ed25519PublicKey.from_public_bytes(bytes.fromhex(key_["public"])).verify(raw[4:], text)

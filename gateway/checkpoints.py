@@ -1,0 +1,213 @@
+"""Checkpoints made, read and compared, and the public keys behind them.
+
+A checkpoint is signed only over a ledger that was verified whole in the same moment, by the key that event 0 names. The
+private key lies in a file; nothing here stores, prints or makes one.
+"""
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+from ledger import digest, notes, tree
+from ledger.chain import broken
+from ledger.codec import read_entry
+from ledger.digest import LedgerKeys
+from ledger.errors import CorrigendaError, failure
+from ledger.governance import LedgerOpened
+from ledger.keys import read_ledger_key, read_signing_key, verifier_key
+from ledger.notes import Checkpoint, NotANote, VerifierKey
+from ledger.opening import KeyFiles
+from ledger.store import Store
+from ledger.verify import CHECKPOINT_MISMATCH, Report, verify
+
+PAGE = 4_000
+Document = dict[str, Any]  # Any: JSON
+Progress = Callable[[int, int], None]
+
+
+def sign(store: Store, files: KeyFiles, *, earlier: bytes | None = None, progress: Progress | None = None) -> Document:
+    """Verify the whole ledger and return a checkpoint of it: the note, and what it says.
+
+    With `earlier`, a checkpoint that was signed before, it is signed only if it extends that one. Errors:
+    LEDGER_UNVERIFIED (a key is missing or another ledger's), INTEGRITY_BROKEN (what was found; nothing is signed).
+    """
+    sealing = read_ledger_key(files.ledger).for_ledger(store.ledger)
+    signing = read_signing_key(files.signing)
+    opened = _sealed_opening(store, sealing)
+    if verifier_key(opened.origin, signing) != opened.public_key:
+        raise failure(
+            "LEDGER_UNVERIFIED",
+            f"The signing key at {files.signing} is another than the one that event 0 of this ledger names, so nobody "
+            "could check what it signs. Give the key that was made with this ledger (CORRIGENDA_SIGNING_KEY_FILE).",
+            file=str(files.signing),
+        )
+    report = verify(store, sealing, opened.origin, progress=progress, checkpoint=earlier)
+    if not report.ok or report.root is None:
+        raise _unfit(report)
+    checkpoint = Checkpoint(opened.origin, report.size, bytes.fromhex(report.root))
+    note = notes.sign_checkpoint(checkpoint, signing)
+    return {**_said(checkpoint, opened.public_key), "note": note.decode()}
+
+
+def show(store: Store, files: KeyFiles, note: bytes) -> Document:
+    """Return what a checkpoint says, after its signature was checked with event 0's key.
+
+    Whether the ledger bears it out is `verify`'s to say. Errors: INTEGRITY_BROKEN (none that this ledger's key signed;
+    exit 11), LEDGER_UNVERIFIED (no ledger key, so event 0's seal cannot be checked).
+    """
+    opened = _opening(store, files)
+    return _said(_opened(note, opened, "the checkpoint"), opened.public_key)
+
+
+def consistency(store: Store, files: KeyFiles, old: bytes, new: bytes) -> Document:
+    """Prove from the ledger's entries that the tree of `new` begins with that of `old`; the proof is in the answer.
+
+    Both roots are those of the entries as they lie, so a ledger that was altered proves nothing. Errors: as `show`;
+    INTEGRITY_BROKEN with exit 11 too if the ledger has no such proof.
+    """
+    opened = _opening(store, files)
+    before, after = _opened(old, opened, "the first checkpoint"), _opened(new, opened, "the second checkpoint")
+    if not 1 <= before.size <= after.size:
+        raise _mismatch(f"a second checkpoint of at least {max(before.size, 1)} entries", f"one of {after.size}")
+    leaves = _leaves(store, after.size)
+    for checkpoint, which in ((before, "first"), (after, "second")):
+        _hold(checkpoint, leaves, f"the {which} checkpoint")
+    proof = tree.consistency(before.size, leaves)
+    tree.check_consistency(before.size, before.root, after.size, after.root, proof)
+    return {
+        "ok": True,
+        "old": _said(before, opened.public_key),
+        "new": _said(after, opened.public_key),
+        "proof": [base64.b64encode(one).decode() for one in proof],
+    }
+
+
+def public_key(store: Store, files: KeyFiles) -> Document:
+    """Return the key that checks this ledger's checkpoints, from event 0, whose seal is checked. Errors: as `show`."""
+    opened = _opening(store, files)
+    return {"origin": opened.origin, "public_key": opened.public_key, "key_id": _key(opened).key_id.hex()}
+
+
+def list_keys(store: Store, files: KeyFiles) -> Document:
+    """Return each of the ledger's keys: what it is for, its public part or id, its file, and if that is the one.
+
+    It answers without usable files too: `held` is `yes`, `foreign` (another ledger's) or `no`.
+    """
+    opened, event_hash, seal = _first(store)
+    sealing = _held(lambda: read_ledger_key(files.ledger).for_ledger(store.ledger).is_sealed(event_hash, seal))
+    signing = _held(lambda: verifier_key(opened.origin, read_signing_key(files.signing)) == opened.public_key)
+    seal_key = {"purpose": "seal", "key_id": seal[:8].hex(), "public_key": None}
+    signing_key = {"purpose": "signing", "key_id": _key(opened).key_id.hex(), "public_key": opened.public_key}
+    return {
+        "items": [
+            {**seal_key, "since": 0, "file": str(files.ledger), "held": sealing},
+            {**signing_key, "since": 0, "file": str(files.signing), "held": signing},
+        ],
+        "next_cursor": None,
+        "truncated": False,
+    }
+
+
+def _held(is_ours: Callable[[], bool]) -> str:
+    try:
+        return "yes" if is_ours() else "foreign"
+    except CorrigendaError:
+        return "no"
+
+
+def _opening(store: Store, files: KeyFiles) -> LedgerOpened:
+    return _sealed_opening(store, read_ledger_key(files.ledger).for_ledger(store.ledger))
+
+
+def _sealed_opening(store: Store, sealing: LedgerKeys) -> LedgerOpened:
+    """Return event 0 if the ledger key sealed it: its public key is only as good as that."""
+    opened, event_hash, seal = _first(store)
+    if not sealing.is_sealed(event_hash, seal):
+        raise failure(
+            "LEDGER_UNVERIFIED",
+            "Event 0 of this ledger was expected to carry the seal of the ledger key, and it does not: the key is "
+            "another ledger's, or event 0 is not what was written. `corrigenda verify` tells which.",
+        )
+    return opened
+
+
+def _first(store: Store) -> tuple[LedgerOpened, bytes, bytes]:
+    found = store.at([0])
+    if found:
+        entry = read_entry(found[0].envelope, found[0].seal, position=0)
+        facts = entry.envelope.facts
+        if isinstance(facts, LedgerOpened) and facts.origin == entry.envelope.log:
+            _key(facts)
+            return facts, entry.hash, entry.seal
+    raise broken(0, "chain", "the opening of a ledger", "another event, or none")
+
+
+def _key(opened: LedgerOpened) -> VerifierKey:
+    try:
+        key = notes.parse_verifier_key(opened.public_key)
+    except NotANote as fault:
+        raise broken(0, "chain", "a verifier key in the opening", str(fault)) from fault
+    if key.name != opened.origin:
+        raise broken(0, "chain", "a verifier key in the ledger's own name", "one in another")
+    return key
+
+
+def _opened(note: bytes, opened: LedgerOpened, which: str) -> Checkpoint:
+    try:
+        return notes.open_checkpoint(note, _key(opened))
+    except NotANote as fault:
+        raise _mismatch(f"{which} to be a note that this ledger's key signed", f"that it is none: {fault}") from fault
+
+
+def _hold(checkpoint: Checkpoint, leaves: list[bytes], which: str) -> None:
+    """Refuse a checkpoint that the entries do not bear out: a proof alone need not touch the part that was altered."""
+    if len(leaves) < checkpoint.size:
+        raise _mismatch(f"{checkpoint.size} entries, as {which} says", f"{len(leaves)}", len(leaves))
+    found = tree.root(leaves[: checkpoint.size])
+    if found != checkpoint.root:
+        expected = f"root {checkpoint.root.hex()} of the first {checkpoint.size} entries, as {which} says"
+        raise _mismatch(expected, f"root {found.hex()}")
+
+
+def _leaves(store: Store, size: int) -> list[bytes]:
+    """Return the leaf hashes of at most `size` first entries; one that is missing among them breaks the chain."""
+    leaves: list[bytes] = []
+    while len(leaves) < size and (page := store.after(len(leaves) - 1, min(PAGE, size - len(leaves)))):
+        for stored in page:
+            if stored.seq != len(leaves):
+                raise broken(len(leaves), "chain", "an entry", "none")
+            leaves.append(digest.leaf(stored.envelope))
+    return leaves
+
+
+def _said(checkpoint: Checkpoint, key: str) -> Document:
+    said = {"origin": checkpoint.origin, "size": checkpoint.size, "root": checkpoint.root.hex()}
+    return {**said, "public_key": key}
+
+
+def _unfit(report: Report) -> Exception:
+    """Return why nothing is signed: the finding that decided the report's exit."""
+    failed = {name: check for name, check in report.checks.items() if check.status == "failed"}
+    sealed = {name: check for name, check in failed.items() if check.first_bad_position is not None}
+    if report.exit_code == CHECKPOINT_MISMATCH:
+        check = failed["checkpoints"]
+        return _mismatch(check.expected or "the earlier checkpoint", check.found or "another", check.first_bad_position)
+    if sealed:
+        name, check = min(sealed.items(), key=lambda item: item[1].first_bad_position or 0)
+        return broken(check.first_bad_position or 0, name, check.expected or "", check.found or "")
+    return failure(
+        "LEDGER_UNVERIFIED", "The ledger could not be verified whole, so nothing is signed. Run `corrigenda verify`."
+    )
+
+
+def _mismatch(expected: str, found: str, position: int | None = None) -> Exception:
+    return failure(
+        "INTEGRITY_BROKEN",
+        f"Ledger and checkpoint were expected to agree on {expected}; found was {found}. One of the two is not what "
+        "was written: compare with a copy of the checkpoint that was kept elsewhere, and run `corrigenda verify`.",
+        position=position,
+        check="checkpoints",
+        expected=expected,
+        found=found,
+        exit_code=CHECKPOINT_MISMATCH,
+    )
