@@ -35,4 +35,4 @@ def export_public(session: Session) -> None:
 
 def _table(items: list[dict[str, Any]]) -> str:  # Any: JSON
     rows = [(item["purpose"], item["key_id"], item["held"], inert(item["file"])) for item in items]
-    return table(rows, head=("for", "key id", "held", "file"))
+    return table([("for", "key id", "held", "file"), *rows])

@@ -236,7 +236,7 @@ def _finding(check: Mapping[str, Any]) -> str:  # Any: JSON
 
 def checkpoint(said: Mapping[str, Any]) -> str:  # Any: JSON
     """What a checkpoint says, and the key that signed it."""
-    return pairs([(name.replace("_", " "), inert(str(said[name]))) for name in _CHECKPOINT], indent="")
+    return table([(name.replace("_", " "), inert(str(said[name]))) for name in _CHECKPOINT])
 
 
 _CHECKPOINT = ("origin", "size", "root", "public_key")

@@ -143,6 +143,7 @@ def _first_use(database: Database, tenant: str, files: KeyFiles, clock: Clock, o
             "An origin is the name under which checkpoints are signed: one word without spaces, `+` and control "
             "characters was expected, such as ledger.example.org/main, and another text was given.",
         )
+    database.check_durability()
     with database.transaction() as connection:
         connection.execute(QUERIES["lock_first_use"])
         row = connection.execute(QUERIES["find_tenant"], {"tenant": tenant}).fetchone()
