@@ -210,7 +210,7 @@ def verification(report: Mapping[str, Any], *, paint: Paint = plain) -> str:  # 
     rows = [(name, str(check["status"]), _finding(check)) for name, check in made.items()]
     lines = [paint("red", line) if row[1] == "failed" else line for line, row in zip(_rows(rows), rows, strict=True)]
     if skipped := [name for name in report["checks"] if name not in made]:
-        lines.append(f"not checked by this version: {', '.join(skipped)}")
+        lines.append(f"not checked: {', '.join(skipped)}")
     counted = f"{count(report['events'], 'event')}, ledger size {report['size']:,}"
     if report["ok"]:
         verdict = paint("green", f"ok: {counted}")

@@ -183,7 +183,7 @@ class TestTexts:
         """The checks that this version does not make share one line, before the verdict."""
         lines = views.verification(verify_report(anchor={"status": "skipped", "why": "not built"})).splitlines()
         assert lines[0].split() == ["canonical", "ok"]
-        assert lines[1:] == ["not checked by this version: tree, anchor", "ok: 12 events, ledger size 12"]
+        assert lines[1:] == ["not checked: tree, anchor", "ok: 12 events, ledger size 12"]
 
     def test_one_of_a_thing(self) -> None:
         """One event is not `1 events`."""
