@@ -5,8 +5,10 @@ from collections.abc import Callable
 from importlib import metadata
 
 from gateway.settings import Settings
+from ledger.codec import read_entry
 from ledger.digest import LedgerKeys
-from ledger.errors import CorrigendaError
+from ledger.errors import CorrigendaError, refuse
+from ledger.keys import read_ledger_key
 from ledger.store import Database, Store
 
 Check = tuple[str, bool, str, str | None]
@@ -76,17 +78,12 @@ def _schema(database: Database) -> str:
 
 
 def _key(settings: Settings, store: Callable[[], Store], keys: Callable[[], LedgerKeys | None]) -> str:
-    from ledger.codec import read_entry
-    from ledger.keys import read_ledger_key
-
+    first = store().at([0])  # a database that does not answer is told first, as what it is
     found = keys()
     if found is None:
         read_ledger_key(settings.keys.ledger)  # says what is wrong with it
-        return ""
-    first = store().at([0])
+        return "the key file can be read"
     entry = read_entry(first[0].envelope, first[0].seal, position=0)
     if not found.is_sealed(entry.hash, entry.seal):
-        from ledger.errors import refuse
-
         refuse("LEDGER_UNVERIFIED", f"The key at {settings.keys.ledger} is another ledger's. Give this ledger's own.")
     return f"{settings.keys.ledger} is this ledger's"

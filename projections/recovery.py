@@ -23,7 +23,7 @@ def recover(relay: Relay, *, check_only: bool, progress: Callable[[int, int], No
         return Recovered(replayed=0, skipped=0, pending=0, action="none", why="there is no embedder, so no index")
     if check_only:
         waiting = relay.look()
-        return Recovered(replayed=0, skipped=0, pending=waiting, action="none", why=f"{waiting} effects are waiting")
+        return Recovered(replayed=0, skipped=0, pending=waiting, action="none", why=f"waiting effects: {waiting}")
     relay.open()
     began = relay.cursor
     drained = relay.drain(progress=progress)

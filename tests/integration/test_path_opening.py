@@ -199,3 +199,11 @@ def test_an_unknown_embedder_is_named(ledger_url: str, home: Path) -> None:
         corrigenda.open(ledger_url, home=home, project="p", embedder="x").close()
 
     assert refusal.details["known"] == ["builtin", "none"]
+
+
+def test_doctor_calls_no_key_well_while_the_database_does_not_answer(home: Path) -> None:
+    """A key that could not be held against the ledger is not well, whatever the file looks like."""
+    url = "postgresql://nobody@127.0.0.1:1/none"
+    with open_bare(database_url=url, home=home, create=False) as bare:
+        found = {name: well for name, well, _, _ in bare.doctor()}
+    assert (found["database"], found["key"]) == (False, False)
