@@ -18,6 +18,7 @@ from gateway.replies import LogItem, Status, Verification
 from gateway.settings import Settings, read_settings
 from gateway.views import log_item
 from ledger import codec, keys
+from ledger.anchor import Anchor
 from ledger.chain import Entry
 from ledger.clock import system_clock
 from ledger.codec import NotCanonical, read_entry
@@ -258,7 +259,8 @@ class BareGateway:
             return "unverified", "the ledger key is another ledger's, or event 0 is not what was written"
         try:
             opened = self._opening()
-            VerifiedLedger(self._opened(), found, opened.origin).catch_up()
+            anchor = Anchor.in_memory(ledger=self._opened().ledger, origin=opened.origin)
+            VerifiedLedger(self._opened(), found, opened.origin, anchor).catch_up()
         except IntegrityError as error:
             return "broken", error.message
         return "ok", None

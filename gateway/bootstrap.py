@@ -10,13 +10,16 @@ from gateway.permissions import Actor, granted
 from gateway.service import Gateway
 from gateway.settings import Settings, read_settings
 from ledger.clock import Clock, system_clock
+from ledger.committer import Committer
 from ledger.errors import CorrigendaError
 from ledger.limits import INDEX_WAIT_S
 from ledger.opening import open_ledger
 from ledger.store import Database
 from migrations import LATEST, upgrade
 from projections import embedders
+from projections.directory import DirectoryProjector
 from projections.index import VectorIndex
+from projections.lineage import RevisionProjector
 from projections.relay import Relay
 
 __all__ = ["BareGateway", "open_bare", "open_gateway"]
@@ -51,7 +54,14 @@ def open_gateway(
     database, close = connect(settings, say, create=create)
     moments = clock or system_clock
     try:
-        ledger = open_ledger(database, tenant=settings.tenant, files=settings.keys, clock=moments, create=create)
+        ledger = open_ledger(
+            database,
+            tenant=settings.tenant,
+            files=settings.keys,
+            anchors=settings.anchors,
+            clock=moments,
+            create=create,
+        )
         ledger.catch_up()
         relay = Relay(
             ledger,
@@ -67,6 +77,7 @@ def open_gateway(
     return Gateway(
         ledger,
         relay,
+        Committer(ledger, database.another(), [RevisionProjector(), DirectoryProjector()], moments),
         actor=Actor(who.actor, rights),
         project=who.project,
         clock=moments,

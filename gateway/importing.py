@@ -82,13 +82,10 @@ class PepImport:
 
     def _carry_out(self, steps: Sequence[Step]) -> None:
         """Decide and store one page of steps, those left out that are stored already; end early if that was asked."""
-        writer = self._writer
         acts = [step for step in steps if not isinstance(step, BadRow)]
-        with self._ledger.store.transaction():
-            row = writer.locked_head()
-            known = self._ledger.walk.requests
+        with self._writer.hold() as (held, page):
+            known = self._ledger.walk.carried_out(self._request(act.key) for act in acts)
             behind = self._behind(acts)
-            page = writer.page()
             for step in steps:
                 if isinstance(step, BadRow):
                     self._refuse(step.number, step.code, step.message)
@@ -98,16 +95,14 @@ class PepImport:
                     self._decide(page, step)
                 if self._has_stopped:
                     break
-            groups = writer.commit(row, page.drafts) if page.drafts else []
-        writer.take(groups)
-        page.keep()
+            held.store(page.drafts)
 
     def _behind(self, acts: Sequence[Act]) -> frozenset[int]:
         """Return the numbers of rows that are stored, or lie behind a stored row of their lineage."""
         peps = {act.row.pep for act in acts if isinstance(act, Store)}
         related = [row for row in self._good if row.pep in peps]
         requests = {row.number: self._request(Store(row).key) for row in related}
-        known = self._ledger.walk.requests
+        known = self._ledger.walk.carried_out(requests.values())
         return settled(related, {number for number, request in requests.items() if request in known})
 
     def _decide(self, page: Page, act: Act) -> None:

@@ -24,7 +24,10 @@ class Lineages:
         return state
 
     def keep(self, lineage: str, state: LineageState) -> None:
-        """Remember a state that has just been folded elsewhere."""
+        """Remember a state that has just been folded elsewhere, unless a later one is known."""
+        known = self._kept.get(lineage)
+        if known is not None and known.version > state.version:
+            return
         if len(self._kept) >= CACHED_MAX:
             self._kept.clear()
         self._kept[lineage] = state

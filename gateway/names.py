@@ -43,6 +43,7 @@ class Names:
             if not isinstance(facts, NameAssigned):
                 return None
             self._ids[stream] = facts.id
+        self._shown.setdefault(self._ids[stream], name)
         return self._ids[stream]
 
     def learn(self, ids: Mapping[str, str]) -> None:
@@ -55,6 +56,10 @@ class Names:
         if unknown:
             self._shown.update({item: item for item in unknown} | self._read(unknown))
         return self._shown
+
+    def known(self, identifier: str) -> str:
+        """Return what to show for an id as far as it has been read before: for one that has just been made."""
+        return self._shown.get(identifier, identifier)
 
     def show(self, identifier: str) -> str:
         """Return what to show for one id."""
@@ -132,7 +137,7 @@ class References:
         return None if found is None else (found, None)
 
     def _by_revision(self, revision: str) -> tuple[str, str] | None:
-        lineage = self._ledger.walk.lineages.get(revision)
+        lineage = self._ledger.walk.lineages([revision]).get(revision)
         return None if lineage is None else (lineage, revision)
 
     def _in_project(self, state: LineageState) -> bool:

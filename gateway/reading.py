@@ -13,7 +13,7 @@ from gateway.positions import no_event
 from gateway.replies import EventDetail, Explanation, History, Lineage, LineageEdge, LineageNode, LogItem, Revision
 from gateway.schemas import ScopeRequest
 from gateway.views import LineageView, audit, log_item, revision_fields, revision_reply, text_of, view
-from ledger.ids import MEMORY, is_prefix_of_ours, kind_of
+from ledger.ids import MEMORY, REVISION, is_prefix_of_ours, kind_of
 from ledger.memories import LineageState, RevisionText
 from ledger.message import ScopeIds
 from ledger.verified import Recorded, VerifiedLedger
@@ -146,12 +146,10 @@ class Reader:
         """Return our ids of this project's memories and revisions that begin with a prefix, sorted."""
         if not is_prefix_of_ours(prefix):
             return ()
-        walk, project = self._ledger.walk, self._references.project
-        found = [(revision, lineage) for revision, lineage in walk.lineages.items() if revision.startswith(prefix)]
-        found += [
-            (stream, stream) for stream in walk.streams if stream.startswith(prefix) and kind_of(stream) == MEMORY
-        ]
-        ids = {item for item, lineage in found if project is None or self._project_of(lineage) == project}
+        project = self._references.project
+        found = self._ledger.walk.beginning_with(prefix).items()
+        ours = [(item, lineage) for item, lineage in found if kind_of(item) in (MEMORY, REVISION)]
+        ids = {item for item, lineage in ours if project is None or self._project_of(lineage) == project}
         return tuple(sorted(ids))
 
     def _find(self, reference: str) -> tuple[LineageView, str]:

@@ -1,8 +1,7 @@
 """Receipts, made from an append's own events: the same whether it has just happened or is told again."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from gateway.names import Names
 from gateway.replies import EventRef, Receipt
 from ledger.message import Move
 from ledger.verified import Recorded
@@ -11,9 +10,15 @@ DRY_RUN = "dry_run: nothing was stored; ids and positions are what they would ha
 
 
 def receipt(
-    group: Sequence[Recorded], names: Names, *, incarnation: int, replayed: bool = False, dry_run: bool = False
+    group: Sequence[Recorded],
+    show: Callable[[str], str],
+    *,
+    incarnation: int,
+    replayed: bool = False,
+    dry_run: bool = False,
+    unanchored: str | None = None,
 ) -> Receipt:
-    """Return the receipt of one append."""
+    """Return the receipt of one append; `show` gives the name of a memory that was not named in it."""
     envelopes = [item.entry.envelope for item in group]
     moves: list[Move] = [move for envelope in envelopes for move in getattr(envelope.facts, "moves", ())]
     memory = next((envelope.stream for envelope in envelopes if envelope.stream.startswith("mem_")), None)
@@ -24,8 +29,8 @@ def receipt(
         incarnation=incarnation,
         events=tuple(EventRef(seq=envelope.seq, type=envelope.type) for envelope in envelopes),
         trace_id=envelopes[0].op,
-        warnings=(DRY_RUN,) if dry_run else (),
-        memory_id=_shown(memory, group, names),
+        warnings=(*((DRY_RUN,) if dry_run else ()), *((f"unanchored: the anchor {unanchored}",) if unanchored else ())),
+        memory_id=_shown(memory, group, show),
         revision_id=_revision(moves),
         superseded=_superseded(moves) if moves else None,
     )
@@ -42,7 +47,7 @@ def _superseded(moves: Sequence[Move]) -> tuple[str, ...]:
     return tuple(move.revision for move in ended if move.after.state == "superseded")
 
 
-def _shown(memory: str | None, group: Sequence[Recorded], names: Names) -> str | None:
+def _shown(memory: str | None, group: Sequence[Recorded], show: Callable[[str], str]) -> str | None:
     """Return the caller's name of the memory, which may have been given in this very append."""
     if memory is None:
         return None
@@ -50,4 +55,4 @@ def _shown(memory: str | None, group: Sequence[Recorded], names: Names) -> str |
         facts = item.entry.envelope.facts
         if getattr(facts, "id", None) == memory:
             return getattr(item.payload, "name", memory)
-    return names.show(memory)
+    return show(memory)

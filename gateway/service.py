@@ -31,6 +31,7 @@ from gateway.replies import (
 from gateway.retrieval import Retrieval
 from gateway.writing import Wish, Writer
 from ledger.clock import Clock
+from ledger.committer import Committer
 from ledger.errors import refuse
 from ledger.verified import VerifiedLedger
 from projections.recovery import recover
@@ -47,6 +48,7 @@ class Gateway:
         self,
         ledger: VerifiedLedger,
         relay: Relay,
+        committer: Committer,
         *,
         actor: Actor,
         project: str | None,
@@ -61,7 +63,7 @@ class Gateway:
         self._names = Names(ledger)
         self._lineages = lineages
         self._references = References(ledger, self._names, lineages, project)
-        self._writer = Writer(ledger, self._names, lineages, clock)
+        self._writer = Writer(ledger, committer, self._names, lineages, clock)
         self._reader = Reader(ledger, self._names, lineages, self._references)
         self._decisions = Decisions(
             keys=ledger.keys,
@@ -88,10 +90,12 @@ class Gateway:
         if self._closed:
             return
         self._closed = True
+        self._writer.close()
         with self._writer.lock:
             try:
                 self._relay.close(wrote=self._wrote)
             finally:
+                self._ledger.close()
                 self._on_close()
 
     # ---------------------------------------------------------------- writes

@@ -21,6 +21,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     pooled: bool
     home: Path
     keys: KeyFiles
+    anchors: Path
     tenant: str
     project: str | None
     actor: str
@@ -50,6 +51,7 @@ def read_settings(
         pooled=environ.get("CORRIGENDA_POOLED", "0").lower() in TRUE,
         home=place,
         keys=keys,
+        anchors=Path(environ.get("CORRIGENDA_ANCHOR") or place / "anchor").expanduser().absolute(),
         tenant=tenant or environ.get("CORRIGENDA_TENANT") or "local",
         project=project or environ.get("CORRIGENDA_PROJECT") or None,
         actor=actor or environ.get("CORRIGENDA_ACTOR") or f"human:{_user()}",

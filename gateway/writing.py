@@ -1,11 +1,14 @@
-"""The one way to write: lock the head, catch up, look the key up, decide, commit, answer.
+"""The one way to write: look the key up, decide on what is known, and let the committer store it if that still holds.
 
-Before anything is decided the idempotency key is looked up, so a retry is told what its first attempt did, even if
-by now the same wish would be refused. Whatever is refused leaves nothing behind.
+A decision is made without holding the ledger. The committer refuses it if a stream that it read has moved, and then it
+is made again; a refusal is believed only at the ledger's present head, after the key was looked up there: a retry is
+told what its first attempt did, even if by now the same wish would be refused.
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any
 
 from msgspec import Struct
@@ -17,12 +20,10 @@ from gateway.receipts import receipt
 from gateway.replies import Receipt
 from ledger.clock import Clock, UlidMint
 from ledger.codec import canonical
-from ledger.committer import Committer, Draft
-from ledger.errors import refuse
-from ledger.store import HeadRow
+from ledger.committer import Appended, Committer, Held, Outcome, Replayed
+from ledger.errors import CorrigendaError, IntegrityError, UnavailableError, failure, refuse
+from ledger.limits import APPEND_ATTEMPTS_MAX, CALL_PATIENCE_S
 from ledger.verified import Recorded, VerifiedLedger
-from projections.directory import DirectoryProjector
-from projections.lineage import RevisionProjector
 
 
 class Wish(Struct, frozen=True, kw_only=True):
@@ -36,74 +37,133 @@ class Wish(Struct, frozen=True, kw_only=True):
     dry_run: bool = False
 
 
-class _OnlyTried(Exception):
-    """Rolls a transaction back that was only tried, and carries what it would have answered."""
+class _Keyed(Struct, frozen=True):
+    """A wish with the digests of its idempotency key and of its request."""
 
-    def __init__(self, would_be: Receipt) -> None:
-        super().__init__()
-        self.receipt = would_be
+    wish: Wish
+    request: str
+    fingerprint: str
 
 
 class Writer:
-    """Writes to one ledger, one caller at a time."""
+    """Writes to one ledger. Its lock guards what decisions read; it is free while an append waits to be stored."""
 
-    def __init__(self, ledger: VerifiedLedger, names: Names, lineages: Lineages, clock: Clock) -> None:
+    def __init__(
+        self, ledger: VerifiedLedger, committer: Committer, names: Names, lineages: Lineages, clock: Clock
+    ) -> None:
         self.mint = UlidMint(clock)
         self.lock = threading.RLock()
         self._ledger = ledger
+        self._committer = committer
         self._names = names
         self._lineages = lineages
-        self._committer = Committer(ledger, [RevisionProjector(), DirectoryProjector()], clock)
+        self._in_flight: set[str] = set()
 
     def write(self, wish: Wish) -> Receipt:
         """Carry out one wish: its receipt, or that of the same request's first time, or the refusal."""
         key = self.mint() if wish.key is None else wish.key
-        request = self._ledger.keys.request([wish.actor, wish.operation], key)
-        fingerprint = self._ledger.keys.fingerprint(canonical({"operation": wish.operation, **wish.request}))
+        keyed = _Keyed(
+            wish,
+            self._ledger.keys.request([wish.actor, wish.operation], key),
+            self._ledger.keys.fingerprint(canonical({"operation": wish.operation, **wish.request})),
+        )
+        with self._flight(keyed):
+            if wish.dry_run:
+                return self._write_held(keyed)
+            for _ in range(APPEND_ATTEMPTS_MAX - 1):
+                answer = self._write_once(keyed)
+                if answer is not None:
+                    return answer
+            return self._write_held(keyed)  # others were faster each time: now they wait
+
+    def close(self) -> None:
+        """Store what waits."""
+        self._committer.close()
+
+    @contextmanager
+    def hold(self) -> Generator[tuple[Held, Page]]:
+        """Lock the head for a page of appends; what they leave is remembered once they are committed."""
         with self.lock:
+            with self._committer.hold() as held:
+                page = self._page()
+                yield held, page
+            if held.stored:
+                page.keep()
+
+    def _write_once(self, keyed: _Keyed) -> Receipt | None:
+        """Decide and store; None if what was decided on has changed meanwhile."""
+        with self.lock:
+            decided = self._decide_now(keyed)
+        if isinstance(decided, Receipt):
+            return decided
+        match _answered(self._committer.submit(decided.draft())):
+            case Appended(recorded):
+                return self._stored(decided, recorded)
+            case Replayed(position):
+                with self.lock:
+                    return self._replay(keyed, position)
+            case _:
+                with self.lock:
+                    self._ledger.catch_up()
+                return None
+
+    def _decide_now(self, keyed: _Keyed) -> Append | Receipt:
+        """Return the append that is wished for, or what the request's first time did; or raise the refusal."""
+        while True:
+            known = self._ledger.walk.position
+            first = self._first(keyed)
+            if first is not None:
+                return self._replay(keyed, first)
             try:
-                with self._ledger.store.transaction():
-                    row = self.locked_head()
-                    first = None if wish.key is None else self._ledger.walk.requests.get(request)
-                    if first is not None:
-                        return self.replay(first, fingerprint, row)
-                    page = self.page()
-                    append = page.begin(actor=wish.actor, request=request, fingerprint=fingerprint)
-                    wish.decide(append)
-                    page.close(append)
-                    (group,) = self._committer.commit(row, page.drafts)
-                    # Before the commit: nothing may stand between that and the answer which could still fail.
-                    answer = receipt(group, self._names, incarnation=row.incarnation, dry_run=wish.dry_run)
-                    if wish.dry_run:
-                        raise _OnlyTried(answer)
-            except _OnlyTried as tried:
-                return tried.receipt
-            self._committer.take([group])
-            page.keep()
-        return answer
+                return self._decide(self._page(), keyed)
+            except (IntegrityError, UnavailableError):
+                raise
+            except CorrigendaError:
+                if self._ledger.catch_up() == known:
+                    raise
 
-    def commit(self, row: HeadRow, drafts: Sequence[Draft]) -> list[list[Recorded]]:
-        """Store a page of drafts inside the caller's transaction; see `take`."""
-        return self._committer.commit(row, drafts)
+    def _write_held(self, keyed: _Keyed) -> Receipt:
+        """Decide while nobody else can append: what is decided then holds, and is stored or only tried."""
+        with self.hold() as (held, page):
+            first = self._first(keyed)
+            if first is not None:
+                return self._replay(keyed, first)
+            append = self._decide(page, keyed)
+            if keyed.wish.dry_run:
+                return self._receipt(held.would_be(append.draft()), dry_run=True)
+            (recorded,) = held.store([page.close(append)])
+        return self._receipt(recorded)
 
-    def take(self, groups: Sequence[Sequence[Recorded]]) -> None:
-        """Let the walk follow a page whose transaction has ended."""
-        self._committer.take(groups)
+    def _decide(self, page: Page, keyed: _Keyed) -> Append:
+        append = page.begin(actor=keyed.wish.actor, request=keyed.request, fingerprint=keyed.fingerprint)
+        keyed.wish.decide(append)
+        self._names.shown(append.standing)  # the receipt shows them, and then nothing may fail any more
+        return append
 
-    def locked_head(self) -> HeadRow:
-        """Lock the head and catch up with it, inside the caller's transaction."""
-        row = self._ledger.store.head(lock=True)
-        self._ledger.catch_up()
-        return row
+    def _stored(self, append: Append, recorded: Sequence[Recorded]) -> Receipt:
+        with self.lock:
+            append.keep(recorded)
+            return self._receipt(recorded)
 
-    def page(self) -> Page:
-        """Return a new page on the head that the caller has locked."""
-        return Page(self._ledger.walk.head.size, self._names, self._lineages, self.mint)
+    def _receipt(self, recorded: Sequence[Recorded], *, dry_run: bool = False) -> Receipt:
+        return receipt(
+            recorded,
+            self._names.known,
+            incarnation=self._incarnation,
+            dry_run=dry_run,
+            unanchored=self._ledger.walk.unanchored,
+        )
 
-    def replay(self, first: int, fingerprint: str, row: HeadRow) -> Receipt:
+    def _first(self, keyed: _Keyed) -> int | None:
+        """Return the position at which this very request was carried out before."""
+        if keyed.wish.key is None:
+            return None
+        return self._ledger.walk.carried_out([keyed.request]).get(keyed.request)
+
+    def _replay(self, keyed: _Keyed, first: int) -> Receipt:
         """Return the receipt of an append that has been made, or refuse a key that was used for something else."""
         opening = self._ledger.at([first])[first].entry.envelope
-        if opening.request_fp != fingerprint:
+        if opening.request_fp != keyed.fingerprint:
             refuse(
                 "IDEMPOTENCY_KEY_REUSED",
                 "This idempotency key was used before, for another request. Nothing was stored. Use a key of its own "
@@ -113,4 +173,48 @@ class Writer:
         positions = range(first, first + opening.op_count)
         found = self._ledger.at(positions)
         group = [found[position] for position in positions]
-        return receipt(group, self._names, incarnation=row.incarnation, replayed=True)
+        return receipt(group, self._names.show, incarnation=self._incarnation, replayed=True)
+
+    def _page(self) -> Page:
+        return Page(self._ledger.walk.head.size, self._names, self._lineages, self.mint)
+
+    @property
+    def _incarnation(self) -> int:
+        row = self._ledger.head_row
+        return 1 if row is None else row.incarnation
+
+    @contextmanager
+    def _flight(self, keyed: _Keyed) -> Generator[None]:
+        """Let one request with a key of the caller's through at a time: a second one would only wait for the first."""
+        if keyed.wish.key is None:
+            yield
+            return
+        with self.lock:
+            if keyed.request in self._in_flight:
+                raise _in_flight()
+            self._in_flight.add(keyed.request)
+        try:
+            yield
+        finally:
+            with self.lock:
+                self._in_flight.discard(keyed.request)
+
+
+def _answered(future: "Future[Outcome]") -> Outcome:
+    try:
+        return future.result(CALL_PATIENCE_S)
+    except TimeoutError as error:
+        raise failure(
+            "UNAVAILABLE",
+            f"The write was not answered within {CALL_PATIENCE_S:.0f} s. Whether it took effect is not known: repeat "
+            "it with the same idempotency key.",
+        ) from error
+
+
+def _in_flight() -> Exception:
+    return failure(
+        "REQUEST_IN_FLIGHT",
+        "A request with this idempotency key is being carried out at this moment. Repeat it shortly: the answer will "
+        "be that of the first.",
+        retry_after_ms=50,
+    )

@@ -13,6 +13,7 @@ import psycopg
 from msgspec import Struct
 
 from ledger import codec, digest, governance, keys, notes
+from ledger.anchor import Anchor, Unusable
 from ledger.chain import Entry, Envelope, broken
 from ledger.clock import Clock, UlidMint, stamp
 from ledger.digest import LedgerKeys
@@ -20,6 +21,7 @@ from ledger.errors import IntegrityError, failure, refuse
 from ledger.governance import Algorithms, AssignedName, LedgerName, LedgerOpened, NameAssigned
 from ledger.store import QUERIES, Database, Row, Store, Stored
 from ledger.verified import VerifiedLedger
+from ledger.walk import unfit_file
 
 SYSTEM = "system"
 TENANT = "local"
@@ -39,10 +41,13 @@ def open_ledger(
     tenant: str,
     files: KeyFiles,
     clock: Clock,
+    anchors: Path | None = None,
     origin: str | None = None,
     create: bool = True,
 ) -> VerifiedLedger:
     """Return the tenant's ledger, made first if the database holds none and `create` allows it.
+
+    `anchors` is the folder of the ledger's anchor; without one, what is verified is held in memory only.
 
     Errors: NOT_CONFIGURED (no such tenant), LEDGER_UNVERIFIED (no key, or a foreign one), INVALID_INPUT (another
     origin than event 0's), INTEGRITY_BROKEN (event 0 or the tenant's row is not what was written).
@@ -50,9 +55,11 @@ def open_ledger(
     found = find_ledger(database, tenant)
     if found is None and not create:
         refuse("NOT_CONFIGURED", "The database holds no ledger yet. Run `corrigenda db init`, or write something.")
+    trust = "first_use"
     if found is None:
         found = _first_use(database, tenant, files, clock, origin)
-    return attach(database, ledger=found, tenant=tenant, files=files, origin=origin)
+        trust = "opening"
+    return attach(database, ledger=found, tenant=tenant, files=files, origin=origin, anchors=anchors, trust=trust)
 
 
 def find_ledger(database: Database, tenant: str) -> str | None:
@@ -67,9 +74,19 @@ def find_ledger(database: Database, tenant: str) -> str | None:
 
 
 def attach(
-    database: Database, *, ledger: str, tenant: str, files: KeyFiles, origin: str | None = None
+    database: Database,
+    *,
+    ledger: str,
+    tenant: str,
+    files: KeyFiles,
+    origin: str | None = None,
+    anchors: Path | None = None,
+    trust: str = "first_use",
 ) -> VerifiedLedger:
-    """Return a ledger that exists, after its event 0 has been checked against the key and the tenant's name."""
+    """Return a ledger that exists, after its event 0 has been checked against the key and the tenant's name.
+
+    `trust` is how trust in its anchor begins, if there is none in the folder `anchors` yet.
+    """
     derived = keys.read_ledger_key(files.ledger).for_ledger(ledger)
     store = Store(database, ledger)
     first = _read_first(store)
@@ -94,7 +111,22 @@ def attach(
     _check_naming(store, derived, files)
     if store.head().incarnation != opened.incarnation:
         raise broken(0, "chain", f"a head row of incarnation {opened.incarnation}", "one of another")
-    return VerifiedLedger(store, derived, opened.origin)
+    return VerifiedLedger(store, derived, opened.origin, _anchor(anchors, ledger, opened.origin, trust))
+
+
+def _anchor(folder: Path | None, ledger: str, origin: str, trust: str) -> Anchor:
+    if folder is None:
+        return Anchor.in_memory(ledger=ledger, origin=origin)
+    path = anchor_path(folder, ledger)
+    try:
+        return Anchor.open(path, ledger=ledger, origin=origin, trust=trust)
+    except Unusable as fault:
+        raise unfit_file(path, fault) from fault
+
+
+def anchor_path(folder: Path, ledger: str) -> Path:
+    """Return where a ledger's anchor lies in the folder of anchors."""
+    return folder / f"{ledger}.sqlite"
 
 
 def _check_tenant(store: Store, first: Entry, tenant: str) -> None:

@@ -32,31 +32,50 @@ SELECT seq, hash, incarnation, gen, projector FROM corrigenda.head WHERE ledger 
 
 -- name: lock_head
 -- Waits for whoever is appending, and then nobody else appends until this transaction ends.
-SELECT seq, hash, incarnation, gen, projector FROM corrigenda.head WHERE ledger = %(ledger)s FOR UPDATE
+SELECT seq, hash, incarnation, gen, projector FROM corrigenda.head WHERE ledger = %(ledger)s::text FOR UPDATE
+
+-- name: begin
+-- Said each time: a role's own default may be another level, at which a lost race is an error of its own.
+BEGIN ISOLATION LEVEL READ COMMITTED
+
+-- name: commit
+COMMIT
+
+-- name: rollback
+ROLLBACK
+
+-- name: enter
+-- What holds for one transaction: which ledger's rows it sees, and how long it waits for a lock.
+SELECT set_config('corrigenda.ledger', %(ledger)s::text, true), set_config('lock_timeout', %(lock_timeout)s::text, true)
+
+-- name: read_gap
+-- What others have appended above a position, for whoever has just locked the head.
+SELECT seq, envelope, seal FROM corrigenda.event
+WHERE ledger = %(ledger)s::text AND seq > %(after)s::bigint AND seq <= %(until)s::bigint ORDER BY seq
 
 -- name: move_head
 -- The guard: raises on the server if the head is not as it was read, so that nothing behind it can commit.
 WITH moved AS (
-    UPDATE corrigenda.head SET seq = %(seq)s, hash = %(hash)s
-    WHERE ledger = %(ledger)s AND seq = %(old_seq)s AND hash = %(old_hash)s
-      AND gen = %(gen)s AND projector = %(projector)s AND incarnation = %(incarnation)s
+    UPDATE corrigenda.head SET seq = %(seq)s::bigint, hash = %(hash)s::bytea
+    WHERE ledger = %(ledger)s::text AND seq = %(old_seq)s::bigint AND hash = %(old_hash)s::bytea
+      AND gen = %(gen)s::bigint AND projector = %(projector)s::integer AND incarnation = %(incarnation)s::integer
     RETURNING 1
 )
 SELECT (CASE WHEN count(*) = 1 THEN '1' ELSE 'HEAD_MOVED' END)::int FROM moved
 
 -- name: insert_events
 INSERT INTO corrigenda.event (ledger, seq, stream, stream_seq, envelope, hash, seal, request)
-SELECT %(ledger)s, u.* FROM unnest(
+SELECT %(ledger)s::text, u.* FROM unnest(
     %(seqs)s::bigint[], %(streams)s::text[], %(stream_seqs)s::bigint[], %(envelopes)s::bytea[],
     %(hashes)s::bytea[], %(seals)s::bytea[], %(requests)s::bytea[]) u
 
 -- name: insert_payloads
 INSERT INTO corrigenda.payload (ledger, seq, salt, body)
-SELECT %(ledger)s, u.* FROM unnest(%(seqs)s::bigint[], %(salts)s::bytea[], %(bodies)s::bytea[]) u
+SELECT %(ledger)s::text, u.* FROM unnest(%(seqs)s::bigint[], %(salts)s::bytea[], %(bodies)s::bytea[]) u
 
 -- name: insert_outbox
 INSERT INTO corrigenda.outbox (ledger, seq, revision, effect, lineage)
-SELECT %(ledger)s, u.* FROM unnest(
+SELECT %(ledger)s::text, u.* FROM unnest(
     %(seqs)s::bigint[], %(revisions)s::text[], %(effects)s::text[], %(lineages)s::text[]) u
 
 -- name: read_after

@@ -63,13 +63,17 @@ class Database:
         self, url: str, *, pooled: bool = False, durable: bool = False, revive: Callable[[], str] | None = None
     ) -> None:
         self.url = url
-        self._pooled = pooled
+        self.pooled = pooled
         self._durable = durable
         self._revive = revive
         self._lock = threading.RLock()
         self._depth = 0
         self._process = os.getpid()
         self._connection: psycopg.Connection[Row] | None = None
+
+    def another(self) -> "Database":
+        """Return the same database for another connection."""
+        return Database(self.url, pooled=self.pooled, durable=self._durable, revive=self._revive)
 
     def close(self) -> None:
         """Close the connection; the next use makes a new one."""
@@ -99,6 +103,16 @@ class Database:
                 if depth == 0 and not self._is_idle():
                     self._drop()
 
+    @contextmanager
+    def connected(self) -> Generator[psycopg.Connection[Row]]:
+        """Hold the connection for whoever begins and ends transactions alone; the driver's errors are theirs."""
+        with self._lock:
+            try:
+                yield self._connected()
+            finally:
+                if not self._is_idle():
+                    self._drop()
+
     def _connected(self) -> psycopg.Connection[Row]:
         if self._process != os.getpid():
             refuse("UNAVAILABLE", "This ledger was opened before the process forked. Open it anew in the new process.")
@@ -116,7 +130,7 @@ class Database:
         connection = self._connect()
         try:
             connection.isolation_level = IsolationLevel.READ_COMMITTED
-            if self._pooled:
+            if self.pooled:
                 connection.prepare_threshold = None
             if self._durable:
                 _check_durable(dict(connection.execute(QUERIES["durability"]).fetchall()))
@@ -263,12 +277,6 @@ class Store:
         with self.transaction() as connection:
             cursor = connection.execute(QUERIES[query], {"ledger": self.ledger, **params})
             return cursor.fetchone() if cursor.description else None
-
-    def run(self, writes: Sequence[Write]) -> None:
-        """Run statements in one flush, inside the caller's transaction; the first one that fails raises."""
-        with self.transaction() as connection, connection.pipeline():
-            for write in writes:
-                connection.execute(write.query.encode(), {"ledger": self.ledger, **write.params})
 
     def query(self, query: str, params: Params) -> list[Row]:
         """Return the rows of a query of another floor."""

@@ -34,12 +34,20 @@ class Frontier:
 
     def root(self) -> bytes:
         """Return the root of the leaves so far; of none, the hash of nothing."""
-        if not self._peaks:
-            return EMPTY_TREE
-        *others, right = self._peaks
-        for peak in reversed(others):
-            right = node(peak, right)
-        return right
+        return joined(self._peaks)
+
+
+def joined(peaks: Sequence[bytes]) -> bytes:
+    """Return the root of a tree from the roots of its complete subtrees, largest first; of none, the hash of nothing.
+
+    There is one for each bit of the tree's size.
+    """
+    if not peaks:
+        return EMPTY_TREE
+    *others, right = peaks
+    for peak in reversed(others):
+        right = node(peak, right)
+    return right
 
 
 def root(leaves: Sequence[bytes]) -> bytes:

@@ -6,6 +6,7 @@ Every decision and every answer reads through this module, never through the sto
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from ledger.anchor import Anchor
 from ledger.chain import Entry, broken
 from ledger.codec import read_event, read_payload
 from ledger.digest import LedgerKeys
@@ -29,17 +30,44 @@ class Recorded(NamedTuple):
 class VerifiedLedger:
     """One ledger as this process may believe it."""
 
-    def __init__(self, store: Store, keys: LedgerKeys, origin: str) -> None:
+    def __init__(self, store: Store, keys: LedgerKeys, origin: str, anchor: Anchor) -> None:
         self.store = store
         self.keys = keys
         self.origin = origin
-        self.walk = Walk(origin, keys)
+        self.walk = Walk(origin, keys, anchor)
         self.head_row: HeadRow | None = None
+
+    def close(self) -> None:
+        """Let go of the anchor. The database is its opener's to close."""
+        self.walk.anchor.close()
 
     def catch_up(self) -> int:
         """Follow the ledger to its head and return the position of its last event."""
-        self.head_row = self.walk.catch_up(self.store)
+        self.catch_up_with(self.store)
         return self.walk.position
+
+    def catch_up_with(self, store: Store) -> HeadRow:
+        """Follow the ledger to its head through another connection, and return its head row."""
+        self.head_row = self.walk.catch_up(store)
+        return self.head_row
+
+    def follow(self, row: HeadRow, page: Sequence[Stored]) -> None:
+        """Follow the entries that were read with the locked head row `row`, to that row."""
+        walk = self.walk
+        with walk.lock:
+            walk.adopt()
+            after = walk.position
+            walk.follow_page([stored for stored in page if after < stored.seq <= row.seq])
+            walk.check_head(row)
+            if page and page[-1].seq > row.seq:
+                raise broken(row.seq + 1, "chain", "nothing above the head", "an entry")
+            walk.keep()
+            self.head_row = row
+
+    def take(self, entries: Sequence[Entry], row: HeadRow) -> None:
+        """Take entries that this process has stored on the head row `row`."""
+        self.head_row = row._replace(seq=entries[-1].position, hash=entries[-1].hash)
+        self.walk.take(entries)
 
     def at(self, positions: Iterable[int]) -> Mapping[int, Recorded]:
         """Return the events at verified positions. One that is missing or altered is INTEGRITY_BROKEN."""
@@ -64,7 +92,7 @@ class VerifiedLedger:
 
     def standings(self, lineages: Iterable[str]) -> Mapping[str, Standing]:
         """Return where each lineage stands now, from its last event; one without events is left out."""
-        heads = {lineage: self.walk.stream(lineage) for lineage in lineages}
+        heads = self.walk.ends(lineages)
         last = {lineage: head.position for lineage, head in heads.items() if head.version}
         found = self.at(last.values())
         return {lineage: _standing(found[position].entry) for lineage, position in last.items()}

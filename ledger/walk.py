@@ -1,32 +1,46 @@
-"""What this process has verified of the chain: its head, every event's hash, every stream's head.
+"""What this process has verified of the chain: its head, every entry's leaf, every stream's end, every request.
 
-The walk only ever goes forward, over entries that are sealed and linked. Whatever is read from the database later
-is held against it, so an edited, moved or removed event cannot get past it. It is kept in memory (32 bytes an event)
-and made anew by each process.
+The walk only ever goes forward, over entries that are sealed and linked, from where the anchor ends. Whatever is read
+from the database later is held against it, so an edited, moved or removed event cannot get past it. What it has just
+followed is its tail, until the anchor holds it; other processes that share the anchor may take it further meanwhile.
 """
 
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
-from ledger.chain import EMPTY, NO_STREAM, Entry, Head, StreamHead, broken, follow, follow_stream
+from ledger.anchor import Anchor, Link, Unusable
+from ledger.chain import NO_STREAM, Entry, Head, StreamHead, broken, follow, follow_stream
 from ledger.codec import read_entry
-from ledger.digest import LedgerKeys
-from ledger.message import Move
+from ledger.digest import LedgerKeys, leaf
+from ledger.errors import failure
 from ledger.store import HeadRow, Store, Stored
 
 PAGE = 5_000
+ANCHOR_MISMATCH = 11
+WRITE_AGAIN_S = 1.0  # how long an anchor that cannot be written is left alone
 
 
 class Walk:
-    """A verified prefix of one ledger."""
+    """A verified prefix of one ledger. Safe to use from several threads."""
 
-    def __init__(self, ledger: str, keys: LedgerKeys) -> None:
-        self._ledger = ledger
+    def __init__(self, origin: str, keys: LedgerKeys, anchor: Anchor) -> None:
+        self.anchor = anchor
+        self.lock = threading.RLock()
+        self._origin = origin
         self._keys = keys
-        self._head = EMPTY
-        self._hashes = bytearray()
-        self._streams: dict[str, StreamHead] = {}
+        self._tail: list[Link] = []
+        self._ends: dict[str, StreamHead] = {}
         self._requests: dict[str, int] = {}
         self._lineages: dict[str, str] = {}
+        self._unwritable = anchor.borrowed
+        self._write_again = 0.0
+        with told(anchor):
+            self._head = anchor.state().end
+
+    # ---------------------------------------------------------------- what is known
 
     @property
     def head(self) -> Head:
@@ -39,76 +53,219 @@ class Walk:
         return self._head.size - 1
 
     @property
-    def streams(self) -> Mapping[str, StreamHead]:
-        """Return the head of every stream that has an event."""
-        return self._streams
+    def unanchored(self) -> str | None:
+        """Return why the anchor does not hold what was verified, or None while it does."""
+        return self._unwritable
 
     def stream(self, stream: str) -> StreamHead:
-        """Return a stream's head; NO_STREAM for one without events."""
-        return self._streams.get(stream, NO_STREAM)
+        """Return a stream's end; NO_STREAM for one without events."""
+        return self.ends([stream])[stream]
 
-    @property
-    def requests(self) -> Mapping[str, int]:
-        """Return the position of every request that was carried out, by its hex digest."""
-        return self._requests
+    def ends(self, streams: Iterable[str]) -> dict[str, StreamHead]:
+        """Return the end of each stream; NO_STREAM for one without events."""
+        with self.lock, told(self.anchor):
+            wanted = set(streams)
+            kept = self.anchor.streams(wanted - self._ends.keys())
+            return {stream: self._ends.get(stream) or kept.get(stream, NO_STREAM) for stream in wanted}
 
-    @property
-    def lineages(self) -> Mapping[str, str]:
-        """Return the lineage of every revision."""
-        return self._lineages
+    def carried_out(self, requests: Iterable[str]) -> dict[str, int]:
+        """Return the position of each of these requests that was carried out, by its hex digest."""
+        with self.lock, told(self.anchor):
+            wanted = set(requests)
+            found = {request: self._requests[request] for request in wanted & self._requests.keys()}
+            return found | self.anchor.requests(wanted - found.keys())
 
-    def hash_at(self, position: int) -> bytes | None:
-        """Return the hash of the event at a position, or None beyond the verified prefix."""
-        if not 0 <= position < self._head.size:
-            return None
-        return bytes(self._hashes[position * 32 : position * 32 + 32])
+    def lineages(self, revisions: Iterable[str]) -> dict[str, str]:
+        """Return the lineage of each of these revisions that there is."""
+        with self.lock, told(self.anchor):
+            wanted = set(revisions)
+            found = {revision: self._lineages[revision] for revision in wanted & self._lineages.keys()}
+            return found | self.anchor.lineages(wanted - found.keys())
+
+    def beginning_with(self, prefix: str) -> dict[str, str]:
+        """Return the lineage of each revision and stream whose id begins with `prefix`; a stream is its own."""
+        with self.lock, told(self.anchor):
+            known = {**self._lineages, **{stream: stream for stream in self._ends}}
+            fresh = {one: lineage for one, lineage in known.items() if one.startswith(prefix)}
+            return self.anchor.beginning_with(prefix) | fresh
+
+    def leaf_at(self, position: int) -> bytes | None:
+        """Return the leaf hash of the entry at a position, or None beyond what has been verified."""
+        return self.leaves([position])[position]
+
+    def leaves(self, positions: Iterable[int]) -> dict[int, bytes | None]:
+        """Return the leaf hash at each position; None beyond what has been verified."""
+        with self.lock, told(self.anchor):
+            return {position: self._leaf(position) for position in positions}
+
+    def _leaf(self, position: int) -> bytes | None:
+        first = self._head.size - len(self._tail)
+        if first <= position < self._head.size:
+            return self._tail[position - first].leaf
+        # Another process may have taken the anchor further than this walk: where a stream ends is read there, too.
+        return self.anchor.leaves(position, 1) or None if position >= 0 else None
+
+    # ---------------------------------------------------------------- going forward
 
     def catch_up(self, store: Store) -> HeadRow:
         """Follow the ledger to its present head, or raise INTEGRITY_BROKEN. Return the head row."""
-        row = store.head()
-        while True:
-            self._follow_to(row.seq, store)
-            self._check_head(row)
-            if not store.goes_on_above(row.seq):
-                return row
-            # Either somebody has just appended, and then the head has moved; or the head was set back.
-            last, row = row, store.head()
-            if row.seq <= last.seq:
-                raise broken(last.seq + 1, "chain", "nothing above the head", "an entry")
+        with self.lock:
+            self.adopt()  # before the head is read: only so does a head below the anchor mean that something was lost
+            row = store.head()
+            while True:
+                self._follow_to(row.seq, store)
+                self.check_head(row)
+                self.keep()
+                if not store.goes_on_above(row.seq):
+                    return row
+                # Either somebody has just appended, and then the head has moved; or the head was set back.
+                last, row = row, store.head()
+                if row.seq <= last.seq:
+                    raise broken(last.seq + 1, "chain", "nothing above the head", "an entry")
+
+    def adopt(self) -> None:
+        """Take over what other processes have anchored beyond this walk's head."""
+        with self.lock, told(self.anchor):
+            state, first = self.anchor.state(), self._head.size - len(self._tail)
+            if state.size < first:
+                raise Unusable(f"ends at {state.size}, and reached {first} before")
+            both = self._tail[: state.size - first]
+            if self.anchor.leaves(first, len(both)) != b"".join(link.leaf for link in both):
+                raise Unusable(f"holds other entries than were verified from position {first} on")
+            if state.size == self._head.size and state.head != self._head.hash:
+                raise Unusable(f"holds another entry than was verified at position {self.position}")
+            if state.size >= self._head.size:
+                self._settle(state.end)
+
+    def keep(self) -> None:
+        """Bring the tail into the anchor. If it cannot be written now, the tail stays, and `unanchored` says why."""
+        with self.lock:
+            if not self._tail or time.monotonic() < self._write_again:
+                return
+            try:
+                self.anchor.extend(self._tail)
+            except Unusable as fault:
+                if not fault.passing:
+                    raise unfit(self.anchor, fault) from fault
+                self._unwritable, self._write_again = str(fault), time.monotonic() + WRITE_AGAIN_S
+            else:
+                self._unwritable = self.anchor.borrowed
+                self._settle(self._head)
+
+    def take(self, entries: Sequence[Entry]) -> None:
+        """Take entries that this process has just stored; one that was followed meanwhile is passed over."""
+        with self.lock:
+            self.follow([entry for entry in entries if entry.position >= self._head.size])
+            self.keep()
+
+    def follow(self, entries: Sequence[Entry]) -> None:
+        """Take the next entries, or raise INTEGRITY_BROKEN and stay at the last good one."""
+        with self.lock:
+            while True:
+                ends = self.ends(entry.envelope.stream for entry in entries)
+                taken = self.carried_out(entry.envelope.request or "" for entry in entries)
+                if all(at < self._head.size for at in (*(end.position for end in ends.values()), *taken.values())):
+                    break
+                self.adopt()  # another process has followed some of these meanwhile, and anchored them
+                entries = [entry for entry in entries if entry.position >= self._head.size]
+            for entry in entries:
+                self._follow_one(entry, ends, taken)
+
+    def _follow_one(self, entry: Entry, ends: dict[str, StreamHead], taken: dict[str, int]) -> None:
+        envelope = entry.envelope
+        if envelope.log != self._origin:
+            raise broken(self._head.size, "chain", "an entry of this ledger", "one of another")
+        head = follow(self._head, entry, self._keys.is_sealed)
+        if envelope.request is not None and envelope.request in taken:
+            raise broken(entry.position, "chain", "a request of its own", "one that was carried out before")
+        ends[envelope.stream] = follow_stream(ends[envelope.stream], entry)
+        link = Link.of(entry)
+        self._tail.append(link)
+        self._ends[link.stream] = link.end
+        if link.request is not None:
+            self._requests[link.request] = taken[link.request] = link.position
+        self._lineages.update((revision, link.stream) for revision in link.revisions)
+        self._head = head
+
+    def _settle(self, head: Head) -> None:
+        """Forget the tail: the anchor holds everything up to `head`."""
+        self._tail, self._ends, self._requests, self._lineages = [], {}, {}, {}
+        self._head = head
+
+    def follow_page(self, page: Iterable[Stored]) -> None:
+        """Follow stored entries that come next, as far as they are what was written."""
+        with self.lock:
+            entries: list[Entry] = []
+            try:
+                for number, stored in enumerate(page):
+                    entries.append(read_entry(stored.envelope, stored.seal, position=self._head.size + number))
+            finally:  # an entry before the first unreadable one may be the first that is wrong
+                self.follow(entries)
 
     def _follow_to(self, position: int, store: Store) -> None:
         while self.position < position:
             page = [stored for stored in store.after(self.position, PAGE) if stored.seq <= position]
             if not page:
                 raise broken(self._head.size, "chain", "an entry", "none, and the head is above it")
-            for stored in page:
-                self.follow(read_entry(stored.envelope, stored.seal, position=self._head.size))
+            self.follow_page(page)
+            self.keep()
 
-    def follow(self, entry: Entry) -> None:
-        """Take the next entry, or raise INTEGRITY_BROKEN and stay where the walk is."""
-        if entry.envelope.log != self._ledger:
-            raise broken(self._head.size, "chain", "an entry of this ledger", "one of another")
-        head = follow(self._head, entry, self._keys.is_sealed)
-        stream, request = entry.envelope.stream, entry.envelope.request
-        if request is not None and request in self._requests:
-            raise broken(entry.position, "chain", "a request of its own", "one that was carried out before")
-        self._streams[stream] = follow_stream(self.stream(stream), entry)
-        if request is not None:
-            self._requests[request] = entry.position
-        moves: tuple[Move, ...] = getattr(entry.envelope.facts, "moves", ())
-        self._lineages.update((move.revision, stream) for move in moves if move.before is None)
-        self._hashes += entry.hash
-        self._head = head
+    # ---------------------------------------------------------------- holding against it
 
     def check(self, stored: Stored) -> Entry:
         """Return the entry that was read again at a verified position, or raise INTEGRITY_BROKEN."""
         entry = read_entry(stored.envelope, stored.seal, position=stored.seq)
-        if entry.hash != self.hash_at(stored.seq):
+        if leaf(entry.raw) != self.leaf_at(stored.seq):
             raise broken(stored.seq, "chain", "the entry that was verified before", "another")
+        if not self._keys.is_sealed(entry.hash, entry.seal):
+            raise broken(stored.seq, "seals", "a seal of this ledger's key", "none or another")
         return entry
 
-    def _check_head(self, row: HeadRow) -> None:
+    def check_head(self, row: HeadRow) -> None:
+        """Refuse a head row that is below what was verified, or names another last entry."""
         if row.seq < self.position:
-            raise broken(row.seq, "chain", f"a head at {self.position}, which was seen before", f"one at {row.seq}")
-        if self.hash_at(row.seq) != row.hash:
+            raise failure(
+                "INTEGRITY_BROKEN",
+                f"The ledger has lost entries or was put back to an earlier state: it was verified up to position "
+                f"{self.position} before, and its head is at {row.seq} now. Nothing is served or written. Restore the "
+                "newest backup; a copy that ends earlier has to be accepted by name.",
+                position=row.seq + 1,
+                check="anchor",
+                expected=f"a head at {self.position}",
+                found=f"one at {row.seq}",
+                exit_code=ANCHOR_MISMATCH,
+            )
+        if row.seq > self.position:
+            raise broken(self._head.size, "chain", "an entry", "none, and the head is above it")
+        if self._head.hash != row.hash:
             raise broken(row.seq, "chain", "a head row with the last entry's hash", "another hash")
+
+
+@contextmanager
+def told(anchor: Anchor) -> Generator[None]:
+    """Give what is wrong with an anchor as an error of the registry, naming its file."""
+    try:
+        yield
+    except Unusable as fault:
+        raise unfit(anchor, fault) from fault
+
+
+def unfit(anchor: Anchor, fault: Unusable) -> Exception:
+    """Return INTEGRITY_BROKEN for an anchor that is not what was written, UNAVAILABLE for one that does not answer."""
+    return unfit_file(anchor.path, fault)
+
+
+def unfit_file(path: Path | None, fault: Unusable) -> Exception:
+    """Return the same for the file at a path, which may not have been opened."""
+    if fault.passing:
+        return failure("UNAVAILABLE", f"The anchor is needed at {path}, and it {fault}. Mend that, and try again.")
+    return failure(
+        "INTEGRITY_BROKEN",
+        f"The anchor at {path} should be the one that was kept of this ledger, and it {fault}. It is not trusted, and "
+        "nothing is served or written. Put it back from a backup; or move it away, and verify the ledger against a "
+        "checkpoint that was kept elsewhere (`corrigenda verify --checkpoint FILE`).",
+        check="anchor",
+        file=str(path),
+        found=str(fault),
+        exit_code=ANCHOR_MISMATCH,
+    )

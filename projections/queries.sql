@@ -5,7 +5,7 @@
 WITH written AS (
     INSERT INTO corrigenda.revision AS r
         (ledger, gen, revision, lineage, project, version, state, trust, floor, content_seq)
-    SELECT %(ledger)s, %(gen)s, u.* FROM unnest(
+    SELECT %(ledger)s::text, %(gen)s::bigint, u.* FROM unnest(
         %(revisions)s::text[], %(lineages)s::text[], %(projects)s::text[], %(versions)s::integer[], %(states)s::text[],
         %(trusts)s::text[], %(floors)s::text[], %(content_seqs)s::bigint[]) u
     ON CONFLICT (ledger, gen, revision) DO UPDATE
@@ -17,7 +17,7 @@ SELECT (CASE WHEN min(content_seq) >= 0 THEN '1' ELSE 'PROJECTION_DRIFT' END)::i
 
 -- name: insert_names
 INSERT INTO corrigenda.directory (ledger, gen, id, seq)
-SELECT %(ledger)s, %(gen)s, u.* FROM unnest(%(ids)s::text[], %(seqs)s::bigint[]) u
+SELECT %(ledger)s::text, %(gen)s::bigint, u.* FROM unnest(%(ids)s::text[], %(seqs)s::bigint[]) u
 ON CONFLICT (ledger, gen, id) DO UPDATE SET seq = excluded.seq
 
 -- name: any_revision

@@ -139,7 +139,7 @@ class Relay:
         found: list[Neighbour] = self._index.search(partitions, vector, k)
         items = [(Item.parse(neighbour.item), neighbour.score) for neighbour in found]
         # Of what an index file says, only that a revision of ours is near is taken; the rest is not even asked about.
-        known = self._ledger.walk.lineages
+        known = self._ledger.walk.lineages(item.revision for item, _ in items)
         return [(item, score) for item, score in items if known.get(item.revision) == item.lineage]
 
     def __len__(self) -> int:
@@ -149,7 +149,7 @@ class Relay:
         """Publish what the replica holds as a durable generation, unless another process does; report whether."""
         if self._index is None or self._embedder is None or self._cursor == self._kept:
             return False
-        digest = self._ledger.walk.hash_at(self._cursor)
+        digest = self._ledger.walk.leaf_at(self._cursor)
         if digest is None:
             return False
         with writer_lock(self._home) as mine:
@@ -164,9 +164,9 @@ class Relay:
 
         Who wrote nothing and never opened the index leaves it as it is.
         """
-        if self._index is None and (not wrote or self.pending() == 0):
-            return
         try:
+            if self._index is None and (not wrote or self.pending() == 0):
+                return
             self.drain(INDEX_WAIT_S)
             self.keep()
         except CorrigendaError:
@@ -194,7 +194,7 @@ class Relay:
             signature=embedder.signature,
             dimension=embedder.dimension,
             size=self._ledger.walk.head.size,
-            digest_at=self._ledger.walk.hash_at,
+            digest_at=self._ledger.walk.leaf_at,
             only_look=only_look,
         )
 
@@ -223,7 +223,7 @@ class Relay:
     def _carry(self, index: PartitionedIndex, embedder: Embedder, rows: list[OutboxRow]) -> int:
         """Bring the index in line for the revisions of some rows; return how many no longer stand."""
         # The lineage is the walk's word, not the row's. A revision that no event knows is nobody's.
-        known = self._ledger.walk.lineages
+        known = self._ledger.walk.lineages(revision for _, revision, _, _ in rows)
         standings = self._ledger.standings({known[revision] for _, revision, _, _ in rows if revision in known})
         wanted = {Item(known.get(revision, lineage), revision) for _, revision, _, lineage in rows}
         standing = {item: standings[item.lineage] for item in wanted if _stands(standings.get(item.lineage), item)}

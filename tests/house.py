@@ -139,6 +139,7 @@ def assert_house_in_order(ledger_url: str, home: Path, *, embedder: Embedder = W
         _assert_directory(ledger_url, events)
         _assert_outbox(ledger_url, events)
         _assert_index(ledger, home, lineages, embedder)
+        ledger.close()
     finally:
         database.close()
 

@@ -6,11 +6,12 @@ from pathlib import Path
 from ledger import memories
 from ledger.chain import Entry
 from ledger.clock import new_ulid, system_clock
-from ledger.committer import Committer, Draft
+from ledger.committer import Appended, Committer
 from ledger.governance import AssignedName, NameAssigned
 from ledger.memories import Command, Correct, LineageState, Provenance, Remember, RevisionText
 from ledger.message import Event, ScopeIds
 from ledger.opening import KeyFiles, open_ledger
+from ledger.sealing import Draft
 from ledger.store import Database
 from ledger.verified import VerifiedLedger
 from projections.directory import DirectoryProjector
@@ -67,11 +68,14 @@ class WrittenLedger:
         self.database = Database(url)
         self.ledger: VerifiedLedger = open_ledger(self.database, tenant="local", files=self.files, clock=system_clock)
         self.ledger.catch_up()
-        self._committer = Committer(self.ledger, [RevisionProjector(), DirectoryProjector()], system_clock)
+        projectors = [RevisionProjector(), DirectoryProjector()]
+        self.committer = Committer(self.ledger, self.database.another(), projectors, system_clock)
         self._states: dict[str, LineageState] = {}
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connections."""
+        self.committer.close()
+        self.ledger.close()
         self.database.close()
 
     def append(self, lineage: str, *commands: Command, name: str | None = None) -> list[Entry]:
@@ -99,8 +103,6 @@ class WrittenLedger:
             fingerprint=self.ledger.keys.fingerprint(b"{}"),
             events=tuple(events),
         )
-        with self.ledger.store.transaction():
-            row = self.ledger.store.head(lock=True)
-            groups = self._committer.commit(row, [draft])
-        self._committer.take(groups)
-        return [item.entry for item in groups[0]]
+        stored = self.committer.submit(draft).result(30)
+        assert isinstance(stored, Appended)
+        return [item.entry for item in stored.recorded]

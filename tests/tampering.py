@@ -6,6 +6,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from ledger.anchor import Anchor
 from ledger.digest import LedgerKeys
 from ledger.errors import IntegrityError
 from ledger.memories import Retire, Revoke
@@ -61,7 +62,12 @@ class Tampering:
 
     def walk(self) -> int:
         """Follow the ledger as a new process does."""
-        return VerifiedLedger(self.store, self.keys, self.origin).catch_up()
+        anchor = Anchor.in_memory(ledger=self.store.ledger, origin=self.origin)
+        ledger = VerifiedLedger(self.store, self.keys, self.origin, anchor)
+        try:
+            return ledger.catch_up()
+        finally:
+            ledger.close()
 
 
 def failed(report: Report) -> dict[str, int | None]:

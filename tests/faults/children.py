@@ -71,10 +71,10 @@ class Watched:
 # Whose attribute is called at that moment, and whether the call still happens (then its caller is never told).
 MOMENTS: dict[str, tuple[object, str, bool]] = {
     "while deciding": (Page, "close", False),
-    "before the append": (Committer, "commit", False),
-    "before the commit": (Committer, "commit", True),
-    "after the commit": (Committer, "take", False),
-    "between pages": (Committer, "take", True),
+    "before the append": (Committer, "write", False),
+    "before the commit": (Committer, "write", True),
+    "after the commit": (Committer, "_take", False),
+    "between pages": (Committer, "_take", True),
     "before the embedding": (Watched, "embed", False),
     "after the embedding": (StoredVectors, "_store", True),
     "before the rename": (snapshot, "publish_directory", False),

@@ -16,15 +16,15 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ledger import codec, digest, keys, memories, notes, tree
-from ledger.committer import Committer, Draft
+from ledger.chain import EMPTY, NO_STREAM, follow, follow_stream
 from ledger.digest import LedgerKeys
 from ledger.governance import AssignedName, NameAssigned
 from ledger.memories import Provenance, Remember, Retire, RevisionText
 from ledger.message import Event, ScopeIds
 from ledger.notes import Checkpoint
 from ledger.opening import opening_entry
-from ledger.store import HeadRow, Store, Write
-from ledger.verified import Recorded, VerifiedLedger
+from ledger.sealing import Draft, Sealed, Sealer, Tip, prepare
+from ledger.verified import Recorded
 
 Vector = dict[str, str]
 
@@ -150,23 +150,9 @@ def _framed(purpose: str, *parts: str) -> Vector:
 # ---------------------------------------------------------------- appends
 
 
-class _Memory(Store):
-    """Takes an append's statements instead of a database."""
-
-    def __init__(self) -> None:
-        self.bodies: dict[int, tuple[bytes, bytes]] = {}
-        self.ledger = LEDGER
-
-    def run(self, writes: Any) -> None:  # Any: the statements of one append
-        for write in cast(list[Write], writes):
-            if "bodies" in write.params:
-                rows = zip(write.params["seqs"], write.params["salts"], write.params["bodies"], strict=True)
-                self.bodies |= {seq: (salt, body) for seq, salt, body in rows}
-
-
 def _entries() -> dict[str, Vector]:
-    """Return the opening of a ledger and two appends, as the committer makes them."""
-    made, store = ledger_keys(), _Memory()
+    """Return the opening of a ledger and two appends, as they are sealed."""
+    made = ledger_keys()
     signing = Ed25519PrivateKey.from_private_bytes(SIGNING_SEED)
     entry, salt, body = opening_entry(
         LEDGER,
@@ -178,23 +164,21 @@ def _entries() -> dict[str, Vector]:
         lambda: _ulid("D"),
         _salt(0),
     )
-    store.bodies[0] = (salt, body)
-    ledger = VerifiedLedger(store, made, ORIGIN)
-    ledger.walk.follow(entry)
-    committer = Committer(ledger, [], lambda: AT)
-    named = {"opening": [entry]}
+    sealer = Sealer(made, ORIGIN)
+    tip = Tip(EMPTY, {})
+    tip.head = follow(tip.head, entry, made.is_sealed)
+    tip.ends[entry.envelope.stream] = follow_stream(NO_STREAM, entry)
+    named = {"opening": [Sealed(Recorded(entry, None), salt, body)]}
     for name, draft in (("remember", _remember()), ("retire", _remember_and_retire())):
-        first = ledger.walk.head.size
+        first = tip.head.size
         salts = (_salt(position) for position in range(first, first + len(draft.events)))
-        row = HeadRow(ledger.walk.position, ledger.walk.head.hash, 1, 1, 1)
-        with patch("ledger.committer.os.urandom", lambda _size, salts=salts: next(salts)):
-            groups: list[list[Recorded]] = committer.commit(row, [draft])
-        committer.take(groups)
-        named[name] = [item.entry for item in groups[0]]
+        with patch("ledger.sealing.os.urandom", lambda _size, salts=salts: next(salts)):
+            prepared = prepare(draft)
+        named[name] = sealer.seal(prepared, tip, AT_TEXT)
     return {
-        f"{name}-{number}": _vector(entry, *store.bodies[entry.position])
-        for name, entries in named.items()
-        for number, entry in enumerate(entries)
+        f"{name}-{number}": _vector(item.entry, item.salt, item.body or b"")
+        for name, sealed in named.items()
+        for number, item in enumerate(sealed)
     }
 
 

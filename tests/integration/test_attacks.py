@@ -105,7 +105,8 @@ def test_a_directory_that_points_nowhere_costs_names_and_nothing_else(open_here:
     gateway = open_here(embedder="none")
     fixed = gateway.correct("office", "the office is in Hamburg")
     assert fixed.outcome == "stored"
-    assert gateway.explain("office").memory_id.startswith("mem_")
+    assert fixed.revision_id is not None
+    assert open_here(embedder="none").explain(fixed.revision_id).memory_id.startswith("mem_")
 
 
 @pytest.mark.parametrize(

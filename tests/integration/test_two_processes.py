@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,7 +13,8 @@ import pytest
 from corrigenda import ConflictError, CorrigendaError, Receipt
 from gateway.bootstrap import open_bare
 from gateway.service import Gateway
-from ledger.store import Store
+from ledger.flush import Flush
+from ledger.store import QUERIES, Write
 from tests.house import last_position, refused, rows, tamper, types, written
 from tests.integration.conftest import Here
 
@@ -245,13 +246,19 @@ def test_a_database_set_back_under_a_running_process_is_noticed(rolled_back: Gat
     for act, ask in EVERYTHING.items():
         with refused("INTEGRITY_BROKEN") as refusal:
             ask(rolled_back)
-        assert refusal.details["position"] == before, act
+        assert refusal.details["position"] == before + 1, act
+        assert (refusal.details["check"], refusal.error.exit_code) == ("anchor", 11), act
 
     assert last_position(ledger_url) == before
 
 
-def test_another_past_of_the_same_length_is_noticed(rolled_back: Gateway, open_here: Here, ledger_url: str) -> None:
-    """OH-23: given a restored database that was written to again, when the old process asks, then INTEGRITY_BROKEN."""
+def test_another_past_of_the_same_length_is_noticed(
+    rolled_back: Gateway, open_here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OH-23: given a restored database that another host wrote to again, when the old one asks, INTEGRITY_BROKEN."""
+    with refused("INTEGRITY_BROKEN"):
+        open_here()
+    monkeypatch.setenv("CORRIGENDA_ANCHOR", str(tmp_path / "elsewhere"))
     newcomer = open_here()
     newcomer.remember("another past")
 
@@ -273,19 +280,18 @@ REMOVE = "DELETE FROM corrigenda.event WHERE seq = %s"
 def test_on_a_broken_chain_only_what_tells_of_it_answers(
     open_here: Here, ledger_url: str, statement: str, check: str
 ) -> None:
-    """OH-45, XC-03: given a broken chain, verify, log, raw, status, db, doctor answer; opening is INTEGRITY_BROKEN."""
+    """OH-45, XC-03: given a broken chain, verify, log, raw, status, db, doctor answer; what reads it is refused."""
     gateway = open_here()
-    position = gateway.remember("broken").position
+    position = gateway.remember("broken", memory_id="m").position
     gateway.remember("after it")
     open_here.close()
     open_here.broken = True
     tamper(ledger_url, (statement, [position]))
 
-    with refused("INTEGRITY_BROKEN") as refusal:
-        open_here()
-    assert refusal.details["position"] == position
-    assert refusal.error.exit_code == 10
-    assert str(position) in refusal.error.message
+    _assert_refused(lambda: open_here().show("m"), position)
+    _assert_refused(lambda: open_here().correct("m", "x"), position)
+    (open_here.home / "anchor").rename(open_here.home / "anchor-that-was")
+    _assert_refused(open_here, position)
     with open_bare(database_url=ledger_url, home=open_here.home, create=False) as bare:
         report = bare.verify()
         assert (report.ok, report.exit_code) == (False, 10)
@@ -299,6 +305,14 @@ def test_on_a_broken_chain_only_what_tells_of_it_answers(
         if statement != REMOVE:
             (stored,) = rows(ledger_url, "SELECT envelope FROM corrigenda.event WHERE seq = %s", position)[0]
             assert bare.raw(position) == stored
+
+
+def _assert_refused(ask: Callable[[], object], position: int) -> None:
+    with refused("INTEGRITY_BROKEN") as refusal:
+        ask()
+    assert refusal.details["position"] == position
+    assert refusal.error.exit_code == 10
+    assert str(position) in refusal.error.message
 
 
 def test_a_process_that_runs_already_stops_at_a_break_above_it(open_here: Here, ledger_url: str) -> None:
@@ -352,14 +366,17 @@ def test_what_fails_in_its_transaction_leaves_nothing(
     tables = ("event", "payload", "outbox", "revision", "directory", "head")
     queries = [f"SELECT * FROM corrigenda.{table} ORDER BY 1, 2, 3" for table in tables]  # noqa: S608 - from a list
     before = [rows(ledger_url, query) for query in queries]
-    run = Store.run
+    run = Flush.run
 
-    def fail(self: Store, writes: Any) -> None:
-        run(self, writes)
+    def fail(self: Flush, writes: Sequence[Write]) -> list[Any]:
+        *others, last = writes
+        if last.query != QUERIES["commit"]:
+            return run(self, writes)
+        run(self, others)
         raise RuntimeError("the power went")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "run", fail)
+        patch.setattr(Flush, "run", fail)
         with pytest.raises(RuntimeError):
             gateway.correct("m", "b", idempotency_key="k")
         with pytest.raises(RuntimeError):

@@ -1,0 +1,303 @@
+"""The anchor: what has been verified of a ledger, kept off the database, where whoever rewrites the tables has no hand.
+
+One SQLite file per ledger holds every entry's leaf hash, the roots of complete subtrees above them, where each stream
+ends, which requests were carried out and which lineage each revision belongs to. It only ever grows, and only by
+entries that somebody has verified. It knows no database and believes nothing on its own: a ledger below its anchor
+has lost entries or was rolled back, and to say so is for whoever compares the two (`walk`, `verify`).
+"""
+
+import sqlite3
+import threading
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from ledger import anchor_file, tree
+from ledger.anchor_file import STATEMENTS, Unusable
+from ledger.chain import Entry, Head, StreamHead
+from ledger.digest import leaf, node
+from ledger.message import Move
+
+ROW_BITS = 8  # leaves lie in rows of 256, each the root of a subtree once it is full
+ROW_LEAVES = 1 << ROW_BITS
+LEAF_BYTES = 32
+
+Row = tuple[Any, ...]  # Any: a query's own columns
+
+
+class Link(NamedTuple):
+    """What the anchor keeps of one verified entry."""
+
+    position: int
+    leaf: bytes
+    hash: bytes
+    stream: str
+    end: StreamHead
+    request: str | None
+    revisions: tuple[str, ...]
+
+    @classmethod
+    def of(cls, entry: Entry) -> "Link":
+        """Return the link of an entry that follows what was verified before it."""
+        envelope = entry.envelope
+        moves: tuple[Move, ...] = getattr(envelope.facts, "moves", ())
+        return cls(
+            position=envelope.seq,
+            leaf=leaf(entry.raw),
+            hash=entry.hash,
+            stream=envelope.stream,
+            end=StreamHead(envelope.stream_seq + 1, envelope.seq, entry.stream_hash),
+            request=envelope.request,
+            revisions=tuple(move.revision for move in moves if move.before is None),
+        )
+
+
+class AnchorState(Struct, frozen=True, kw_only=True):
+    """How far the anchor reaches, the hash of the last entry there, and how trust in it began.
+
+    `trust` is `opening` (kept since the ledger's first event), `checkpoint` (grown from a pinned one) or `first_use`
+    (built from what the database held when there was no anchor: it shows nothing of what was done before).
+    """
+
+    size: int
+    head: bytes
+    incarnation: int
+    trust: str
+
+    @property
+    def end(self) -> Head:
+        """Return the head that the anchor has reached."""
+        return Head(self.size, self.head)
+
+
+class Anchor:
+    """One ledger's anchor, shared by the processes of a host. Safe to use from several threads.
+
+    `borrowed` says why what is added here is not kept: the file could not be written, and this is a copy in memory.
+    Errors of every method: Unusable, with a sentence, if the file is not what was written, or cannot be written now.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path | None, borrowed: str | None = None) -> None:
+        self.path = path
+        self.borrowed = borrowed
+        self._connection = connection
+        self._lock = threading.RLock()
+
+    @classmethod
+    def open(cls, path: Path, *, ledger: str, origin: str, trust: str = "first_use") -> "Anchor":
+        """Open the anchor at a path, made if there is none; `trust` says how trust in a new one begins.
+
+        Where it cannot be written, what it holds is borrowed; where there is none, what is verified is held in memory.
+        """
+        try:
+            if not path.exists():
+                anchor_file.make(path, ledger=ledger, origin=origin, trust=trust)
+            return cls.find(path, ledger=ledger, origin=origin)
+        except Unusable as fault:
+            if not fault.passing:
+                raise
+            return cls._borrowed(path, str(fault), ledger=ledger, origin=origin)
+
+    @classmethod
+    def find(cls, path: Path, *, ledger: str, origin: str) -> "Anchor":
+        """Open an anchor that is there, after a look at whether it is whole and this ledger's."""
+        connection = anchor_file.connect(path)
+        try:
+            anchor_file.check(connection, path, ledger=ledger, origin=origin)
+        except BaseException:
+            connection.close()
+            raise
+        return cls(connection, path)
+
+    @classmethod
+    def in_memory(cls, *, ledger: str, origin: str) -> "Anchor":
+        """Return an anchor that ends with the process: it protects nothing that is older than this."""
+        connection = anchor_file.in_memory()
+        anchor_file.fill(connection, ledger=ledger, origin=origin, trust="first_use")
+        return cls(connection, None)
+
+    @classmethod
+    def _borrowed(cls, path: Path, why: str, *, ledger: str, origin: str) -> "Anchor":
+        if not path.exists():
+            held = cls.in_memory(ledger=ledger, origin=origin)._connection
+        else:
+            held = anchor_file.copied(path)
+            anchor_file.check(held, path, ledger=ledger, origin=origin)
+        return cls(held, path, why)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._connection.close()
+
+    # ---------------------------------------------------------------- reading
+
+    def state(self) -> AnchorState:
+        """Return how far the anchor reaches."""
+        ((size, head, incarnation, trust),) = self._all("read_state")
+        return AnchorState(size=size, head=head, incarnation=incarnation, trust=trust)
+
+    def leaves(self, first: int, count: int) -> bytes:
+        """Return the leaf hashes of at most `count` entries from a position on, 32 bytes each; fewer at the end."""
+        rows = self._all("read_leaves", first >> ROW_BITS, (first + max(count, 1) - 1) >> ROW_BITS)
+        joined, skipped = b"".join(hashes for (hashes,) in rows), (first & (ROW_LEAVES - 1)) * LEAF_BYTES
+        return joined[skipped : skipped + count * LEAF_BYTES]
+
+    def root(self, size: int | None = None) -> bytes:
+        """Return the root of the tree over the first `size` entries, all by default. Beyond them: ValueError."""
+        with self._reading():
+            reached = self.state().size
+            size = reached if size is None else size
+            if not 0 <= size <= reached:
+                raise ValueError(f"the anchor has {reached} entries")
+            peaks: list[bytes] = []
+            first = 0
+            for bit in range(size.bit_length() - 1, -1, -1):
+                if size >> bit & 1:
+                    peaks.append(self._subtree(bit, first))
+                    first += 1 << bit
+        return tree.joined(peaks)
+
+    def streams(self, names: Iterable[str]) -> dict[str, StreamHead]:
+        """Return where each stream ends; one without events is left out."""
+        found = self._asked("read_streams", names)
+        return {stream: StreamHead(version, position, hash_) for stream, version, position, hash_ in found}
+
+    def requests(self, digests: Iterable[str]) -> dict[str, int]:
+        """Return the position of each request that was carried out, by its hex digest."""
+        return {request: position for request, position in self._asked("read_requests", digests)}
+
+    def lineages(self, revisions: Iterable[str]) -> dict[str, str]:
+        """Return the lineage of each revision that was ever born."""
+        return {revision: lineage for revision, lineage in self._asked("read_revisions", revisions)}
+
+    def beginning_with(self, prefix: str) -> dict[str, str]:
+        """Return the lineage of each revision, and each stream as its own, whose id begins with `prefix`."""
+        bounds = {"first": prefix, "beyond": prefix + "\U0010ffff"}
+        with self._lock, anchor_file.faults(self.path):
+            found = self._connection.execute(STATEMENTS["find_beginning"], bounds).fetchall()
+        return {known: lineage for known, lineage in found}
+
+    def note(self) -> bytes | None:
+        """Return the last checkpoint that was signed here, or None."""
+        rows = self._all("read_note")
+        return rows[0][0] if rows else None
+
+    # ---------------------------------------------------------------- growing
+
+    def extend(self, links: Sequence[Link]) -> None:
+        """Take consecutive entries that begin at or below the end; those that are here already must be the same.
+
+        Two processes that followed the same entries extend it in either order. A different entry, or a gap before the
+        first, is Unusable: one of the two is not what was written.
+        """
+        with self._writing():
+            state = self.state()
+            known = state.size - links[0].position
+            if known < 0:
+                raise Unusable(f"ends at {state.size}, and was longer before")
+            self._check_same(links[:known])
+            if 0 < known <= len(links) and links[known - 1].hash != state.head:
+                raise Unusable(f"holds another entry than the ledger at position {state.size - 1}")
+            if fresh := links[known:]:
+                self._append(fresh)
+
+    def keep_note(self, size: int, note: bytes) -> None:
+        """Remember a checkpoint of that size as one that was signed here."""
+        with self._writing():
+            self._do("write_note", size, note)
+
+    def trust(self, began: str) -> None:
+        """Say how trust in this anchor began, once that is known better than when it was made."""
+        with self._writing():
+            self._do("write_trust", began)
+
+    # ---------------------------------------------------------------- inside
+
+    def _check_same(self, links: Sequence[Link]) -> None:
+        if links:
+            kept = self.leaves(links[0].position, len(links))
+            for number, link in enumerate(links):
+                if kept[number * LEAF_BYTES : (number + 1) * LEAF_BYTES] != link.leaf:
+                    raise Unusable(f"holds another entry than the ledger at position {link.position}")
+
+    def _append(self, links: Sequence[Link]) -> None:
+        many = self._connection.executemany
+        self._append_leaves(links[0].position, b"".join(link.leaf for link in links))
+        ends = {link.stream: link.end for link in links}
+        rows = [(stream, end.version, end.position, end.hash) for stream, end in ends.items()]
+        many(STATEMENTS["write_stream"], rows)
+        requests = [(link.request, link.position) for link in links if link.request is not None]
+        many(STATEMENTS["insert_request"], requests)
+        born = [(revision, link.stream) for link in links for revision in link.revisions]
+        many(STATEMENTS["insert_revision"], born)
+        self._do("write_state", links[-1].position + 1, links[-1].hash)
+
+    def _append_leaves(self, first: int, leaves: bytes) -> None:
+        """Append to the last row and to new ones; each row that fills up completes subtrees."""
+        while leaves:
+            row, inside = first >> ROW_BITS, first & (ROW_LEAVES - 1)
+            part, leaves = leaves[: (ROW_LEAVES - inside) * LEAF_BYTES], leaves[(ROW_LEAVES - inside) * LEAF_BYTES :]
+            first += len(part) // LEAF_BYTES
+            if inside:
+                ((before,),) = self._all("read_leaves", row, row)
+                part = before + part
+            self._do("write_leaves", row, part)
+            if len(part) == ROW_LEAVES * LEAF_BYTES:
+                self._complete(row, _root_of(part))
+
+    def _complete(self, place: int, root: bytes) -> None:
+        """Store the root of a full row, and of every larger subtree that is complete with it."""
+        level = ROW_BITS
+        while True:
+            self._do("insert_subtree", level, place, root)
+            if not place & 1:
+                return
+            root = node(self._stored_subtree(level, place - 1), root)
+            level, place = level + 1, place >> 1
+
+    def _subtree(self, level: int, first: int) -> bytes:
+        """Return the root of the 2**level entries from `first` on, which is a multiple of that."""
+        if level >= ROW_BITS:
+            return self._stored_subtree(level, first >> level)
+        return _root_of(self.leaves(first, 1 << level))
+
+    def _stored_subtree(self, level: int, place: int) -> bytes:
+        rows = self._all("read_subtree", level, place)
+        if not rows:
+            raise Unusable("has lost the root of a subtree")
+        return rows[0][0]
+
+    def _asked(self, statement: str, names: Iterable[str]) -> list[Row]:
+        wanted = [*names]
+        return self._all(statement, msgspec.json.encode(wanted).decode()) if wanted else []
+
+    def _all(self, statement: str, *params: object) -> list[Row]:
+        with self._lock, anchor_file.faults(self.path):
+            return self._connection.execute(STATEMENTS[statement], params).fetchall()
+
+    def _do(self, statement: str, *params: object) -> None:
+        self._connection.execute(STATEMENTS[statement], params)
+
+    @contextmanager
+    def _reading(self) -> Generator[None]:
+        with self._lock, anchor_file.faults(self.path), anchor_file.transaction(self._connection, "BEGIN"):
+            yield
+
+    @contextmanager
+    def _writing(self) -> Generator[None]:
+        # IMMEDIATE: what is read here is what is extended. A transaction that begins as a reader and then wants to
+        # write is refused, without waiting, when another process has written meanwhile.
+        with self._lock, anchor_file.faults(self.path), anchor_file.transaction(self._connection, "BEGIN IMMEDIATE"):
+            yield
+
+
+def _root_of(leaves: bytes) -> bytes:
+    return tree.root([leaves[at : at + LEAF_BYTES] for at in range(0, len(leaves), LEAF_BYTES)])
+
+
+__all__ = ["Anchor", "AnchorState", "Link", "Unusable"]

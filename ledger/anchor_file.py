@@ -1,0 +1,161 @@
+"""The anchor's file: how it is made, opened and found to be whole; what SQLite says of it in the ledger's words.
+
+It is made aside and put in place by `link(2)`, so a file that is there is whole: an empty or cut one was damaged.
+"""
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ledger.digest import GENESIS
+from ledger.sql import load
+
+FORMAT = "corrigenda-anchor/1"
+BUSY_S = 10.0
+# A checkpoint of the write-ahead log costs a pause; at SQLite's 1,000 pages it comes every few hundred groups.
+CHECKPOINT_PAGES = 4_000
+
+STATEMENTS = load("ledger", "anchor.sql")
+_TABLES = [name for name in STATEMENTS if name.startswith("make_")]
+
+
+class Unusable(Exception):
+    """An anchor that is not what was written, is another ledger's, or cannot be read or written now.
+
+    The message completes "the anchor …". `passing` is true where only the moment or the rights are wrong: a full disk,
+    a file that may not be written. Then nothing is known to be wrong with what it holds.
+    """
+
+    def __init__(self, found: str, *, passing: bool = False) -> None:
+        super().__init__(found)
+        self.passing = passing
+
+
+def make(path: Path, *, ledger: str, origin: str, trust: str) -> None:
+    """Make an anchor of nothing, mode 0600 in a folder of mode 0700, unless another process was first."""
+    aside = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        try:
+            with faults(path):
+                connection = sqlite3.connect(aside, isolation_level=None)
+                try:
+                    fill(connection, ledger=ledger, origin=origin, trust=trust)
+                finally:
+                    connection.close()
+            _put_in_place(aside, path)
+        finally:
+            aside.unlink(missing_ok=True)
+    except OSError as error:
+        raise Unusable(f"cannot be made: {error.strerror}", passing=True) from error
+
+
+def fill(connection: sqlite3.Connection, *, ledger: str, origin: str, trust: str) -> None:
+    """Write the tables of an anchor that has seen nothing yet."""
+    with transaction(connection, "BEGIN"):
+        for table in _TABLES:
+            connection.execute(STATEMENTS[table])
+        connection.execute(STATEMENTS["insert_meta"], (FORMAT, ledger, origin, GENESIS, trust))
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a file that is there. It is shared with other processes, so it is set to write ahead."""
+    with faults(path):
+        if path.stat().st_size == 0:
+            raise Unusable("is an empty file")
+        connection = sqlite3.connect(
+            f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_S
+        )
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def copied(path: Path) -> sqlite3.Connection:
+    """Return a copy in memory of a file that may only be read; what others have just written may be missing."""
+    with faults(path):
+        source = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
+        try:
+            held = in_memory()
+            source.backup(held)
+            return held
+        finally:
+            source.close()
+
+
+def in_memory() -> sqlite3.Connection:
+    """Return a database that nobody else sees."""
+    return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+
+
+def check(connection: sqlite3.Connection, path: Path, *, ledger: str, origin: str) -> None:
+    """Refuse a file of another kind, of another ledger, or whose size and rows contradict each other."""
+    with faults(path):
+        rows = connection.execute(STATEMENTS["read_meta"]).fetchall()
+        if len(rows) != 1 or rows[0][0] != FORMAT:
+            raise Unusable("is in no format that this version knows")
+        _, found, named, size = rows[0]
+        if (found, named) != (ledger, origin):
+            raise Unusable("belongs to another ledger")
+        last = connection.execute(STATEMENTS["read_last_leaves"]).fetchall()
+        leaves = last[0][0] * 256 + last[0][1] // 32 if last else 0
+        if leaves != size:
+            raise Unusable(f"says that it holds {size} entries, and holds {leaves}")
+
+
+@contextmanager
+def faults(path: Path | None) -> Generator[None]:
+    """Give what SQLite or the system says about the file as Unusable."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise Unusable(f"is not usable: {error}", passing=_passes(error)) from error
+    except OSError as error:
+        raise Unusable(f"cannot be read: {error.strerror}", passing=True) from error
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, begin: str) -> Generator[None]:
+    """Hold one transaction."""
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _passes(error: sqlite3.Error) -> bool:
+    """Report whether only the moment or the rights are wrong: all but a file that is damaged or no database at all."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (
+        sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH,
+    )  # fmt: skip
+
+
+def _put_in_place(aside: Path, path: Path) -> None:
+    for name in (aside, path.parent):
+        descriptor = os.open(name, os.O_RDONLY)
+        try:
+            if name is aside:
+                os.fsync(descriptor)
+                try:
+                    os.link(aside, path)
+                except FileExistsError:
+                    return  # another process was first: its anchor is the one that counts
+            else:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

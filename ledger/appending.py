@@ -1,0 +1,138 @@
+"""The statements that store a group of sealed appends, and what it means when the database refuses one of them."""
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Protocol
+
+import psycopg
+
+from ledger.chain import Entry, Envelope, broken
+from ledger.errors import failure
+from ledger.outbox import outbox_writes
+from ledger.sealing import Sealed
+from ledger.store import QUERIES, HeadRow, Write
+from ledger.verified import Recorded
+
+PROJECTOR_VERSION = 1
+
+
+class Projector(Protocol):
+    """Turns a group of entries into rows, one statement per table; the same one runs in a rebuild."""
+
+    def writes(self, gen: int, recorded: Sequence[Recorded]) -> list[Write]:
+        """Return the statements that bring this read model up to date with the group."""
+        ...
+
+
+def group_writes(ledger: str, row: HeadRow, sealed: Sequence[Sealed], projectors: Sequence[Projector]) -> list[Write]:
+    """Return what stores a group: first the guard, so that it is stored only on the head that it was linked to."""
+    recorded = [item.recorded for item in sealed]
+    entries = [item.entry for item in recorded]
+    writes = [
+        _move_head(row, entries[0].envelope, entries[-1]),
+        _insert_events(entries),
+        _insert_payloads(sealed),
+        *outbox_writes(entries),
+        *(write for projector in projectors for write in projector.writes(row.gen, recorded)),
+    ]
+    return [Write(write.query, {"ledger": ledger, **write.params}) for write in writes]
+
+
+def _move_head(row: HeadRow, first: Envelope, last: Entry) -> Write:
+    params = {
+        "seq": last.position,
+        "hash": last.hash,
+        "old_seq": first.seq - 1,
+        "old_hash": bytes.fromhex(first.prev_b3),
+        "gen": row.gen,
+        "projector": PROJECTOR_VERSION,
+        "incarnation": row.incarnation,
+    }
+    return Write(QUERIES["move_head"], params)
+
+
+def _insert_events(entries: Sequence[Entry]) -> Write:
+    requests = [entry.envelope.request for entry in entries]
+    params = {
+        "seqs": [entry.position for entry in entries],
+        "streams": [entry.envelope.stream for entry in entries],
+        "stream_seqs": [entry.envelope.stream_seq for entry in entries],
+        "envelopes": [entry.raw for entry in entries],
+        "hashes": [entry.hash for entry in entries],
+        "seals": [entry.seal for entry in entries],
+        "requests": [None if request is None else bytes.fromhex(request) for request in requests],
+    }
+    return Write(QUERIES["insert_events"], params)
+
+
+def _insert_payloads(sealed: Sequence[Sealed]) -> Write:
+    rows = [(item.entry.position, item.salt, item.body) for item in sealed if item.body is not None]
+    params = {
+        "seqs": [position for position, _, _ in rows],
+        "salts": [salt for _, salt, _ in rows],
+        "bodies": [body for _, _, body in rows],
+    }
+    return Write(QUERIES["insert_payloads"], params)
+
+
+class Failure(Enum):
+    """What became of a group whose flush failed, and so what has to be done."""
+
+    LOST_RACE = "the head had moved: nothing was stored"
+    ROLLED_BACK = "the server was in trouble that passes: nothing was stored"
+    UNKNOWN = "the connection was lost: whether it was stored is not known"
+    REFUSED = "the database refused what was to be stored: nothing was"
+
+
+_PASSES = ("40001", "40P01", "55P03", "57P03")
+_LACKS = "53"  # the class of a full disk, too little memory, too many connections
+
+
+def classify(error: psycopg.Error) -> Failure:
+    """Return what a flush's error says about its transaction."""
+    state = error.sqlstate
+    if state is None or state.startswith("08") or state in ("57P01", "57P02"):
+        return Failure.UNKNOWN
+    if state in _PASSES or state.startswith(_LACKS):
+        return Failure.ROLLED_BACK
+    return Failure.LOST_RACE if "HEAD_MOVED" in str(error) else Failure.REFUSED
+
+
+def meaning(error: psycopg.Error, position: int) -> Exception:
+    """Return a refusal in the registry's words, for an append that would have begun at `position`."""
+    if isinstance(error, psycopg.errors.UniqueViolation):
+        return _taken(error.diag.table_name or "", position)
+    if "PROJECTION_DRIFT" in str(error):
+        return failure(
+            "INTEGRITY_BROKEN",
+            "A read model has lost a row that this append changes. Nothing was stored. Rebuild the read models.",
+            position=position - 1,
+            check="projections",
+            exit_code=12,
+        )
+    said = " ".join(str(error).split())[:300]
+    return failure("UNAVAILABLE", f"The database refused this append ({said}); nothing was stored.")
+
+
+def _taken(table: str, position: int) -> Exception:
+    """Return what it means that a row which this append writes is there already: nothing else may write it."""
+    if table in ("event", "payload", "outbox"):
+        return broken(position, "chain", "a free place above the head", f"a row in the table {table}")
+    return failure(
+        "INTEGRITY_BROKEN",
+        f"The read model in the table {table} holds a row that no event accounts for, so this append could not bring "
+        "it up to date. Nothing was stored; the events themselves are not touched by this. Put the row right: "
+        "`corrigenda history` says what it should hold.",
+        position=position - 1,
+        check="projections",
+        exit_code=12,
+    )
+
+
+def other_version(found: int) -> Exception:
+    """Return SCHEMA_MISMATCH for read models that another version of the projectors writes."""
+    return failure(
+        "SCHEMA_MISMATCH",
+        f"The read models are of version {found}, and this program writes version {PROJECTOR_VERSION}. Nothing was "
+        "stored. Use the version that the other processes use.",
+    )

@@ -1,0 +1,107 @@
+"""One flush: the statements of a transaction sent together and answered together, on the driver's own libpq objects.
+
+The driver's pipeline polls at each statement, and so has to win back the interpreter's lock each time; here one loop
+waits for all answers. What fails makes the server pass over all that comes behind it in the flush, COMMIT included.
+"""
+
+import select
+from collections.abc import Sequence
+
+import psycopg
+from psycopg import pq
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGresult
+
+from ledger.store import Row, Write
+from ledger.wire import Statement, statement
+
+ANSWER_S = 30.0
+_GOOD = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
+_BINARY = pq.Format.BINARY
+
+
+class Flush:
+    """Sends flushes on one connection, for one thread at a time. Without `prepare` nothing is left on the server."""
+
+    def __init__(self, connection: psycopg.Connection[Row], *, prepare: bool) -> None:
+        self.connection = connection
+        self._pgconn = connection.pgconn
+        self._prepare = prepare
+        self._names: dict[bytes, bytes] = {}
+
+    def run(self, writes: Sequence[Write]) -> list[PGresult]:
+        """Return the answers, one for each statement; the first error is raised as the driver's.
+
+        A connection that is lost, or a server that says nothing for 30 s, is psycopg.OperationalError: whether a COMMIT
+        in the flush took effect is then not known.
+        """
+        made = [(statement(write.query), write) for write in writes]
+        if self._prepare:
+            for one, _ in made:
+                self._prepared(one)
+        self._pgconn.enter_pipeline_mode()
+        try:
+            for one, write in made:
+                self._send(one, one.encode(write.params))
+            self._pgconn.pipeline_sync()
+            return self._answers()
+        finally:
+            if self._pgconn.status == pq.ConnStatus.OK:
+                self._leave()
+
+    def _send(self, one: Statement, params: list[bytes | None]) -> None:
+        formats = [_BINARY] * len(params)
+        if self._prepare:
+            self._pgconn.send_query_prepared(self._names[one.sql], params, formats, _BINARY)
+        else:
+            self._pgconn.send_query_params(one.sql, params, one.oids, formats, _BINARY)
+
+    def _prepared(self, one: Statement) -> None:
+        if one.sql not in self._names:
+            name = b"corrigenda_%d" % len(self._names)
+            answer = self._pgconn.prepare(name, one.sql, one.oids)
+            if answer.status not in _GOOD:
+                raise psycopg.errors.error_from_result(answer)
+            self._names[one.sql] = name
+
+    def _answers(self) -> list[PGresult]:
+        answers: list[PGresult] = []
+        failed: PGresult | None = None
+        self._push()
+        while True:
+            while self._pgconn.is_busy():
+                self._wait(select.POLLIN)
+                self._pgconn.consume_input()
+            answer = self._pgconn.get_result()
+            if answer is None:
+                continue
+            if answer.status == ExecStatus.PIPELINE_SYNC:
+                break
+            if answer.status in _GOOD:
+                answers.append(answer)
+            elif answer.status != ExecStatus.PIPELINE_ABORTED and failed is None:
+                failed = answer
+        if failed is not None:
+            raise psycopg.errors.error_from_result(failed)
+        return answers
+
+    def _push(self) -> None:
+        """Send what is buffered; the server may want to be listened to meanwhile."""
+        while self._pgconn.flush():
+            if self._wait(select.POLLIN | select.POLLOUT) & select.POLLIN:
+                self._pgconn.consume_input()
+
+    def _wait(self, events: int) -> int:
+        poll = select.poll()
+        poll.register(self._pgconn.socket, events)
+        ready = poll.poll(ANSWER_S * 1000)
+        if not ready:
+            self._pgconn.finish()
+            raise psycopg.OperationalError(f"the server gave no answer for {ANSWER_S:.0f} s")
+        return ready[0][1]
+
+    def _leave(self) -> None:
+        try:
+            self._pgconn.exit_pipeline_mode()
+        except psycopg.OperationalError:
+            self._pgconn.finish()  # interrupted between sending and the last answer: nobody may use it any more

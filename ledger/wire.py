@@ -1,0 +1,91 @@
+"""Statement parameters in PostgreSQL's binary format, made here because a group's arrays are large and their types few.
+
+A query is written with named placeholders and a cast at each (`%(seqs)s::bigint[]`), so its text says what every
+parameter is. The format is that of the server's `*_recv` functions: integers big-endian; an array as its number of
+dimensions, a null flag, the element type, length and lower bound, then each element after its own length, −1 for null.
+"""
+
+import re
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+_PLACEHOLDER = re.compile(r"%\((\w+)\)s(?:::(\w+(?:\[\])?))?")
+_NULL = b"\xff\xff\xff\xff"
+_HEADER = struct.Struct("!iIIii").pack
+_LENGTH = struct.Struct("!i").pack
+
+Encoder = Callable[[Any], bytes]  # Any: a value of the parameter's type
+
+
+class Type(NamedTuple):
+    """A type of the server: its object id, and what makes its bytes."""
+
+    oid: int
+    encode: Encoder
+
+
+class Statement(NamedTuple):
+    """A query with numbered placeholders, and the name and type of each."""
+
+    sql: bytes
+    names: tuple[str, ...]
+    types: tuple[Type, ...]
+
+    @property
+    def oids(self) -> list[int]:
+        """Return the object ids of the parameters' types."""
+        return [one.oid for one in self.types]
+
+    def encode(self, params: Mapping[str, Any]) -> list[bytes | None]:  # Any: as Encoder
+        """Return the parameters' bytes in the statement's order; None is null."""
+        values = [params[name] for name in self.names]
+        return [None if value is None else one.encode(value) for one, value in zip(self.types, values, strict=True)]
+
+
+@lru_cache(maxsize=256)
+def statement(query: str) -> Statement:
+    """Return a query as it is sent. A placeholder that is never cast, or cast to an unknown type, is a ValueError."""
+    casts: dict[str, str] = {}
+    for name, cast in _PLACEHOLDER.findall(query):
+        casts[name] = casts.get(name) or cast
+    unknown = [name for name, cast in casts.items() if cast not in _TYPES]
+    if unknown:
+        raise ValueError(f"parameters without a known type: {', '.join(unknown)}")
+    names = tuple(casts)
+    numbers = {name: number for number, name in enumerate(names, start=1)}
+    text = _PLACEHOLDER.sub(lambda found: f"${numbers[found[1]]}::{casts[found[1]]}", query)
+    return Statement(text.encode(), names, tuple(_TYPES[casts[name]] for name in names))
+
+
+def integer(raw: bytes | None) -> int:
+    """Return the number in an integer column, whatever its width; null is −1."""
+    return -1 if raw is None else int.from_bytes(raw, "big", signed=True)
+
+
+def _array(oid: int, encode: Encoder) -> Encoder:
+    def encoded(values: Sequence[Any]) -> bytes:  # Any: as Encoder
+        parts = [_HEADER(1, 1 if None in values else 0, oid, len(values), 1)]
+        for value in values:
+            if value is None:
+                parts.append(_NULL)
+            else:
+                raw = encode(value)
+                parts.append(_LENGTH(len(raw)))
+                parts.append(raw)
+        return b"".join(parts)
+
+    return encoded
+
+
+_SCALARS = {
+    "text": Type(25, str.encode),
+    "bytea": Type(17, bytes),
+    "bigint": Type(20, struct.Struct("!q").pack),
+    "integer": Type(23, struct.Struct("!i").pack),
+}
+_ARRAY_OIDS = {"text": 1009, "bytea": 1001, "bigint": 1016, "integer": 1007}
+_TYPES = _SCALARS | {
+    f"{name}[]": Type(_ARRAY_OIDS[name], _array(one.oid, one.encode)) for name, one in _SCALARS.items()
+}
