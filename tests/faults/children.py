@@ -22,7 +22,7 @@ import migrations
 from gateway.bootstrap import open_bare, open_gateway
 from gateway.page import Page
 from gateway.replies import document
-from ledger import keys, opening
+from ledger import committer, keys, opening
 from ledger.committer import Committer
 from projections import embedders
 from projections.embedders import Embedder, Vectors
@@ -70,8 +70,8 @@ class Watched:
 
 # Whose attribute is called at that moment, and whether the call still happens (then its caller is never told).
 MOMENTS: dict[str, tuple[object, str, bool]] = {
-    "while deciding": (Page, "close", False),
-    "before the append": (Committer, "write", False),
+    "while deciding": (Page, "begin", True),
+    "before the append": (committer, "group_writes", False),
     "before the commit": (Committer, "write", True),
     "after the commit": (Committer, "_take", False),
     "between pages": (Committer, "_take", True),

@@ -152,7 +152,6 @@ def test_a_broken_chain(ledger: str) -> None:
         ["explain", "home"],
         ["show", "home"],
         ["memories", "retire", "home"],
-        ["recover"],
     ):
         done = corrigenda(*words, "-o", "json")
         fault = json.loads(done.err)
