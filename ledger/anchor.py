@@ -143,7 +143,7 @@ class Anchor:
 
     def leaves(self, first: int, count: int) -> bytes:
         """Return the leaf hashes of at most `count` entries from a position on, 32 bytes each; fewer at the end."""
-        rows = self._all("read_leaves", first >> ROW_BITS, (first + max(count, 1) - 1) >> ROW_BITS)
+        rows = self._all("read_leaves", (first >> ROW_BITS, (first + max(count, 1) - 1) >> ROW_BITS))
         joined, skipped = b"".join(hashes for (hashes,) in rows), (first & (ROW_LEAVES - 1)) * LEAF_BYTES
         return joined[skipped : skipped + count * LEAF_BYTES]
 
@@ -162,25 +162,29 @@ class Anchor:
                     first += 1 << bit
         return tree.joined(peaks)
 
-    def streams(self, names: Iterable[str]) -> dict[str, StreamHead]:
-        """Return where each stream ends; one without events is left out."""
-        found = self._asked("read_streams", names)
-        return {stream: StreamHead(version, position, hash_) for stream, version, position, hash_ in found}
+    def known(self, streams: Iterable[str], requests: Iterable[str]) -> tuple[dict[str, StreamHead], dict[str, int]]:
+        """Return where each stream ends, and at which position each request (hex digest) was carried out.
 
-    def requests(self, digests: Iterable[str]) -> dict[str, int]:
-        """Return the position of each request that was carried out, by its hex digest."""
-        return {request: position for request, position in self._asked("read_requests", digests)}
+        A stream without events and a request that was never carried out are left out.
+        """
+        wanted = {"streams": _json([*streams]), "requests": _json([*requests])}
+        ends: dict[str, StreamHead] = {}
+        taken: dict[str, int] = {}
+        for name, version, position, hash_ in self._all("read_known", wanted):
+            if hash_ is None:
+                taken[name] = position
+            else:
+                ends[name] = StreamHead(version, position, bytes.fromhex(hash_))
+        return ends, taken
 
     def lineages(self, revisions: Iterable[str]) -> dict[str, str]:
         """Return the lineage of each revision that was ever born."""
-        return {revision: lineage for revision, lineage in self._asked("read_revisions", revisions)}
+        return {revision: lineage for revision, lineage in self._all("read_revisions", (_json([*revisions]),))}
 
     def beginning_with(self, prefix: str) -> dict[str, str]:
         """Return the lineage of each revision, and each stream as its own, whose id begins with `prefix`."""
         bounds = {"first": prefix, "beyond": prefix + "\U0010ffff"}
-        with self._lock, anchor_file.faults(self.path):
-            found = self._connection.execute(STATEMENTS["find_beginning"], bounds).fetchall()
-        return {known: lineage for known, lineage in found}
+        return {known: lineage for known, lineage in self._all("find_beginning", bounds)}
 
     def note(self) -> bytes | None:
         """Return the last checkpoint that was signed here, or None."""
@@ -196,15 +200,15 @@ class Anchor:
         first, is Unusable: one of the two is not what was written.
         """
         with self._writing():
-            state = self.state()
-            known = state.size - links[0].position
+            ((size, head, last),) = self._all("read_end")
+            known: int = size - links[0].position
             if known < 0:
-                raise Unusable(f"ends at {state.size}, and was longer before")
+                raise Unusable(f"ends at {size}, and was longer before")
             self._check_same(links[:known])
-            if 0 < known <= len(links) and links[known - 1].hash != state.head:
-                raise Unusable(f"holds another entry than the ledger at position {state.size - 1}")
+            if 0 < known <= len(links) and links[known - 1].hash != head:
+                raise Unusable(f"holds another entry than the ledger at position {size - 1}")
             if fresh := links[known:]:
-                self._append(fresh)
+                self._append(fresh, last or b"")
 
     def keep_note(self, size: int, note: bytes) -> None:
         """Remember a checkpoint of that size as one that was signed here."""
@@ -225,27 +229,24 @@ class Anchor:
                 if kept[number * LEAF_BYTES : (number + 1) * LEAF_BYTES] != link.leaf:
                     raise Unusable(f"holds another entry than the ledger at position {link.position}")
 
-    def _append(self, links: Sequence[Link]) -> None:
-        many = self._connection.executemany
-        self._append_leaves(links[0].position, b"".join(link.leaf for link in links))
+    def _append(self, links: Sequence[Link], last: bytes) -> None:
+        """Append entries; `last` is the row of leaves that is being filled."""
+        self._append_leaves(links[0].position, b"".join(link.leaf for link in links), last)
         ends = {link.stream: link.end for link in links}
-        rows = [(stream, end.version, end.position, end.hash) for stream, end in ends.items()]
-        many(STATEMENTS["write_stream"], rows)
-        requests = [(link.request, link.position) for link in links if link.request is not None]
-        many(STATEMENTS["insert_request"], requests)
-        born = [(revision, link.stream) for link in links for revision in link.revisions]
-        many(STATEMENTS["insert_revision"], born)
+        rows = [(stream, end.version, end.position, end.hash.hex()) for stream, end in ends.items()]
+        self._do("write_streams", _json(rows))
+        if requests := [(link.request, link.position) for link in links if link.request is not None]:
+            self._do("insert_requests", _json(requests))
+        if born := [(revision, link.stream) for link in links for revision in link.revisions]:
+            self._do("insert_revisions", _json(born))
         self._do("write_state", links[-1].position + 1, links[-1].hash)
 
-    def _append_leaves(self, first: int, leaves: bytes) -> None:
+    def _append_leaves(self, first: int, leaves: bytes, last: bytes) -> None:
         """Append to the last row and to new ones; each row that fills up completes subtrees."""
-        while leaves:
-            row, inside = first >> ROW_BITS, first & (ROW_LEAVES - 1)
-            part, leaves = leaves[: (ROW_LEAVES - inside) * LEAF_BYTES], leaves[(ROW_LEAVES - inside) * LEAF_BYTES :]
-            first += len(part) // LEAF_BYTES
-            if inside:
-                ((before,),) = self._all("read_leaves", row, row)
-                part = before + part
+        leaves, first = last + leaves, first & ~(ROW_LEAVES - 1)
+        for at in range(0, len(leaves), ROW_LEAVES * LEAF_BYTES):
+            part = leaves[at : at + ROW_LEAVES * LEAF_BYTES]
+            row = (first >> ROW_BITS) + at // (ROW_LEAVES * LEAF_BYTES)
             self._do("write_leaves", row, part)
             if len(part) == ROW_LEAVES * LEAF_BYTES:
                 self._complete(row, _root_of(part))
@@ -267,16 +268,12 @@ class Anchor:
         return _root_of(self.leaves(first, 1 << level))
 
     def _stored_subtree(self, level: int, place: int) -> bytes:
-        rows = self._all("read_subtree", level, place)
+        rows = self._all("read_subtree", (level, place))
         if not rows:
             raise Unusable("has lost the root of a subtree")
         return rows[0][0]
 
-    def _asked(self, statement: str, names: Iterable[str]) -> list[Row]:
-        wanted = [*names]
-        return self._all(statement, msgspec.json.encode(wanted).decode()) if wanted else []
-
-    def _all(self, statement: str, *params: object) -> list[Row]:
+    def _all(self, statement: str, params: tuple[object, ...] | dict[str, str] = ()) -> list[Row]:
         with self._lock, anchor_file.faults(self.path):
             return self._connection.execute(STATEMENTS[statement], params).fetchall()
 
@@ -294,6 +291,10 @@ class Anchor:
         # write is refused, without waiting, when another process has written meanwhile.
         with self._lock, anchor_file.faults(self.path), anchor_file.transaction(self._connection, "BEGIN IMMEDIATE"):
             yield
+
+
+def _json(value: Sequence[object]) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _root_of(leaves: bytes) -> bytes:

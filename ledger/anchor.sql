@@ -1,4 +1,6 @@
--- The anchor's file, in SQLite's dialect. Sets of names are given as one JSON array.
+-- The anchor's file, in SQLite's dialect. Sets of names and of rows are given as one JSON array, and hashes of streams
+-- and requests are kept as hex digits for that: each statement that runs lets other threads go first, so a group of
+-- appends costs as few of them as can be.
 
 -- name: make_meta
 CREATE TABLE meta (
@@ -25,7 +27,7 @@ CREATE TABLE stream (
     stream   TEXT PRIMARY KEY,
     version  INTEGER NOT NULL,
     position INTEGER NOT NULL,
-    hash     BLOB    NOT NULL
+    hash     TEXT    NOT NULL
 ) WITHOUT ROWID
 
 -- name: make_request
@@ -56,14 +58,17 @@ SELECT size, head, incarnation, trust FROM meta
 -- name: read_leaves
 SELECT hashes FROM leaf WHERE place BETWEEN ? AND ? ORDER BY place
 
+-- name: read_end
+-- Size and hash of what is held, and the row of leaves that is being filled.
+SELECT size, head, (SELECT hashes FROM leaf WHERE place = size / 256) FROM meta
+
 -- name: read_subtree
 SELECT root FROM subtree WHERE level = ? AND place = ?
 
--- name: read_streams
-SELECT stream, version, position, hash FROM stream WHERE stream IN (SELECT value FROM json_each(?))
-
--- name: read_requests
-SELECT request, position FROM request WHERE request IN (SELECT value FROM json_each(?))
+-- name: read_known
+SELECT stream, version, position, hash FROM stream WHERE stream IN (SELECT value FROM json_each(:streams))
+UNION ALL
+SELECT request, NULL, position, NULL FROM request WHERE request IN (SELECT value FROM json_each(:requests))
 
 -- name: read_revisions
 SELECT revision, lineage FROM revision WHERE revision IN (SELECT value FROM json_each(?))
@@ -82,15 +87,16 @@ INSERT OR REPLACE INTO leaf (place, hashes) VALUES (?, ?)
 -- name: insert_subtree
 INSERT INTO subtree (level, place, root) VALUES (?, ?, ?)
 
--- name: write_stream
-INSERT INTO stream (stream, version, position, hash) VALUES (?, ?, ?, ?)
+-- name: write_streams
+INSERT INTO stream (stream, version, position, hash)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?) WHERE true
 ON CONFLICT (stream) DO UPDATE SET version = excluded.version, position = excluded.position, hash = excluded.hash
 
--- name: insert_request
-INSERT INTO request (request, position) VALUES (?, ?)
+-- name: insert_requests
+INSERT INTO request (request, position) SELECT value ->> 0, value ->> 1 FROM json_each(?)
 
--- name: insert_revision
-INSERT OR IGNORE INTO revision (revision, lineage) VALUES (?, ?)
+-- name: insert_revisions
+INSERT OR IGNORE INTO revision (revision, lineage) SELECT value ->> 0, value ->> 1 FROM json_each(?)
 
 -- name: write_state
 UPDATE meta SET size = ?, head = ?

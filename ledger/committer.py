@@ -140,7 +140,7 @@ class Committer:
     def seal(self, drafts: Sequence[Draft]) -> list[list[Sealed]]:
         """Return each draft's entries as they would be stored next, and store nothing."""
         prepared = [prepare(draft) for draft in drafts]
-        tip, at = self._tip(prepared), stamp(self._clock())
+        (tip, _), at = self._tip(prepared), stamp(self._clock())
         return [self._sealer.seal(one, tip, at) for one in prepared]
 
     def write(self, row: HeadRow, sealed: Sequence[Sealed]) -> None:
@@ -189,12 +189,12 @@ class Committer:
         """Bring a group to its end: when this returns, each of its appends has its answer."""
         patience = _Patience()
         try:
-            while open_ := [one for one in group if one.is_open]:
-                group[:] = open_
+            while group:
                 try:
                     self._attempt(group)
                 except psycopg.Error as error:
                     self._after(error, group, patience)
+                group[:] = [one for one in group if one.is_open]
         except UnavailableError as error:
             _fail(group, _gave_up(error, unknown=True) if patience.unknown else error)
         except CorrigendaError as error:
@@ -282,9 +282,9 @@ class Committer:
 
     def _link(self, group: Sequence[_Waiting]) -> Linked:
         """Answer what must not be stored, and link the rest to the walk's head, in order."""
-        tip, at = self._tip([one.prepared for one in group]), stamp(self._clock())
+        tip, done = self._tip([one.prepared for one in group])
+        at = stamp(self._clock())
         requests = [one.prepared.draft.request for one in group]
-        done = self._ledger.walk.carried_out(request for request in requests if request is not None)
         mine: set[str | None] = {None}
         linked: Linked = []
         for one, request in zip(group, requests, strict=True):
@@ -303,10 +303,13 @@ class Committer:
                     one.fail(refusal)
         return linked
 
-    def _tip(self, group: Sequence[Prepared]) -> Tip:
+    def _tip(self, group: Sequence[Prepared]) -> tuple[Tip, dict[str, int]]:
+        """Return where a group would be linked to, and the positions of those of its requests that were carried out."""
         walk = self._ledger.walk
         with walk.lock:
-            return Tip(walk.head, walk.ends(stream for one in group for stream in one.draft.streams))
+            streams = (stream for one in group for stream in one.draft.streams)
+            ends, done = walk.known(streams, (one.draft.request for one in group))
+            return Tip(walk.head, ends), done
 
     def _writes(self, row: HeadRow, sealed: Sequence[Sealed]) -> list[Write]:
         return group_writes(self._store.ledger, row, sealed, self._projectors)

@@ -63,17 +63,21 @@ class Walk:
 
     def ends(self, streams: Iterable[str]) -> dict[str, StreamHead]:
         """Return the end of each stream; NO_STREAM for one without events."""
-        with self.lock, told(self.anchor):
-            wanted = set(streams)
-            kept = self.anchor.streams(wanted - self._ends.keys())
-            return {stream: self._ends.get(stream) or kept.get(stream, NO_STREAM) for stream in wanted}
+        return self.known(streams, ())[0]
 
     def carried_out(self, requests: Iterable[str]) -> dict[str, int]:
         """Return the position of each of these requests that was carried out, by its hex digest."""
+        return self.known((), requests)[1]
+
+    def known(
+        self, streams: Iterable[str], requests: Iterable[str | None]
+    ) -> tuple[dict[str, StreamHead], dict[str, int]]:
+        """Return the ends of streams and the positions of requests, as `ends` and `carried_out` do, in one look."""
         with self.lock, told(self.anchor):
-            wanted = set(requests)
-            found = {request: self._requests[request] for request in wanted & self._requests.keys()}
-            return found | self.anchor.requests(wanted - found.keys())
+            asked, named = set(streams), {request for request in requests if request is not None}
+            kept, taken = self.anchor.known(asked - self._ends.keys(), named - self._requests.keys())
+            ends = {stream: self._ends.get(stream) or kept.get(stream, NO_STREAM) for stream in asked}
+            return ends, taken | {one: self._requests[one] for one in named & self._requests.keys()}
 
     def lineages(self, revisions: Iterable[str]) -> dict[str, str]:
         """Return the lineage of each of these revisions that there is."""
@@ -153,17 +157,19 @@ class Walk:
                 self._settle(self._head)
 
     def take(self, entries: Sequence[Entry]) -> None:
-        """Take entries that this process has just stored; one that was followed meanwhile is passed over."""
+        """Take entries that this process has just sealed on the head and stored; the others are passed over."""
         with self.lock:
-            self.follow([entry for entry in entries if entry.position >= self._head.size])
+            for entry in entries:  # what was sealed on this very head needs no second look; else somebody followed it
+                if (entry.position, entry.envelope.prev_b3) == (self._head.size, self._head.hash.hex()):
+                    self._add(entry, Head(self._head.size + 1, entry.hash))
             self.keep()
 
     def follow(self, entries: Sequence[Entry]) -> None:
         """Take the next entries, or raise INTEGRITY_BROKEN and stay at the last good one."""
         with self.lock:
             while True:
-                ends = self.ends(entry.envelope.stream for entry in entries)
-                taken = self.carried_out(entry.envelope.request or "" for entry in entries)
+                envelopes = [entry.envelope for entry in entries]
+                ends, taken = self.known((one.stream for one in envelopes), (one.request for one in envelopes))
                 if all(at < self._head.size for at in (*(end.position for end in ends.values()), *taken.values())):
                     break
                 self.adopt()  # another process has followed some of these meanwhile, and anchored them
@@ -179,11 +185,16 @@ class Walk:
         if envelope.request is not None and envelope.request in taken:
             raise broken(entry.position, "chain", "a request of its own", "one that was carried out before")
         ends[envelope.stream] = follow_stream(ends[envelope.stream], entry)
+        self._add(entry, head)
+        if envelope.request is not None:
+            taken[envelope.request] = entry.position
+
+    def _add(self, entry: Entry, head: Head) -> None:
         link = Link.of(entry)
         self._tail.append(link)
         self._ends[link.stream] = link.end
         if link.request is not None:
-            self._requests[link.request] = taken[link.request] = link.position
+            self._requests[link.request] = link.position
         self._lineages.update((revision, link.stream) for revision in link.revisions)
         self._head = head
 
