@@ -119,10 +119,18 @@ class BareGateway:
         return msgspec.convert(report, Verification, from_attributes=True)
 
     def sign_checkpoint(
-        self, *, earlier: bytes | None = None, progress: checkpoints.Progress | None = None
+        self,
+        *,
+        earlier: bytes | None = None,
+        tiles: str | Path | None = None,
+        progress: checkpoints.Progress | None = None,
     ) -> Document:
-        """Return a signed checkpoint of the ledger, verified whole; it extends `earlier` where that is given."""
-        return checkpoints.sign(self._opened(), self._settings.keys, earlier=earlier, progress=progress)
+        """Return a signed checkpoint of the ledger, verified whole; it extends `earlier` where that is given.
+
+        `tiles` names a directory that is made to show the log up to there, for programs of others to read.
+        """
+        folder = None if tiles is None else Path(tiles).expanduser().absolute()
+        return checkpoints.sign(self._opened(), self._settings.keys, earlier=earlier, tiles=folder, progress=progress)
 
     def show_checkpoint(self, note: bytes) -> Document:
         """Return what a checkpoint of this ledger says, its signature checked."""

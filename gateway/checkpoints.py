@@ -6,6 +6,7 @@ private key lies in a file; nothing here stores, prints or makes one.
 
 import base64
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ledger import digest, notes, tree
@@ -17,6 +18,7 @@ from ledger.governance import LedgerOpened
 from ledger.keys import read_ledger_key, read_signing_key, verifier_key
 from ledger.notes import Checkpoint, NotANote, VerifierKey
 from ledger.opening import KeyFiles
+from ledger.rendering import render
 from ledger.store import Store
 from ledger.verify import CHECKPOINT_MISMATCH, Report, verify
 
@@ -25,11 +27,19 @@ Document = dict[str, Any]  # Any: JSON
 Progress = Callable[[int, int], None]
 
 
-def sign(store: Store, files: KeyFiles, *, earlier: bytes | None = None, progress: Progress | None = None) -> Document:
+def sign(
+    store: Store,
+    files: KeyFiles,
+    *,
+    earlier: bytes | None = None,
+    tiles: Path | None = None,
+    progress: Progress | None = None,
+) -> Document:
     """Verify the whole ledger and return a checkpoint of it: the note, and what it says.
 
-    With `earlier`, a checkpoint that was signed before, it is signed only if it extends that one. Errors:
-    LEDGER_UNVERIFIED (a key is missing or another ledger's), INTEGRITY_BROKEN (what was found; nothing is signed).
+    With `earlier`, a checkpoint that was signed before, it is signed only if it extends that one. `tiles` names a
+    directory that is made to show the log up to this checkpoint. Errors: LEDGER_UNVERIFIED (a key is missing or another
+    ledger's), INTEGRITY_BROKEN (what was found; nothing is signed), and those of `render` for the directory.
     """
     sealing = read_ledger_key(files.ledger).for_ledger(store.ledger)
     signing = read_signing_key(files.signing)
@@ -46,7 +56,19 @@ def sign(store: Store, files: KeyFiles, *, earlier: bytes | None = None, progres
         raise _unfit(report)
     checkpoint = Checkpoint(opened.origin, report.size, bytes.fromhex(report.root))
     note = notes.sign_checkpoint(checkpoint, signing)
-    return {**_said(checkpoint, opened.public_key), "note": note.decode()}
+    said = {**_said(checkpoint, opened.public_key), "note": note.decode()}
+    return said if tiles is None else {**said, "tiles": _render(store, tiles, note, _key(opened))}
+
+
+def _render(store: Store, folder: Path, note: bytes, key: VerifierKey) -> Document:
+    def envelopes(first: int, count: int) -> list[bytes]:
+        return _envelopes(store, first, count)
+
+    def leaves(first: int, count: int) -> bytes:
+        return b"".join(map(digest.leaf, _envelopes(store, first, count)))
+
+    done = render(folder, note, key, leaves=leaves, envelopes=envelopes)
+    return {"directory": str(folder), "written": done.written, "kept": done.kept}
 
 
 def show(store: Store, files: KeyFiles, note: bytes) -> Document:
@@ -171,13 +193,18 @@ def _hold(checkpoint: Checkpoint, leaves: list[bytes], which: str) -> None:
 
 def _leaves(store: Store, size: int) -> list[bytes]:
     """Return the leaf hashes of at most `size` first entries; one that is missing among them breaks the chain."""
-    leaves: list[bytes] = []
-    while len(leaves) < size and (page := store.after(len(leaves) - 1, min(PAGE, size - len(leaves)))):
+    return list(map(digest.leaf, _envelopes(store, 0, size)))
+
+
+def _envelopes(store: Store, first: int, count: int) -> list[bytes]:
+    """Return so many envelopes from a position on; one that is missing among them breaks the chain."""
+    found: list[bytes] = []
+    while len(found) < count and (page := store.after(first + len(found) - 1, min(PAGE, count - len(found)))):
         for stored in page:
-            if stored.seq != len(leaves):
-                raise broken(len(leaves), "chain", "an entry", "none")
-            leaves.append(digest.leaf(stored.envelope))
-    return leaves
+            if stored.seq != first + len(found):
+                raise broken(first + len(found), "chain", "an entry", "none")
+            found.append(stored.envelope)
+    return found
 
 
 def _said(checkpoint: Checkpoint, key: str) -> Document:
