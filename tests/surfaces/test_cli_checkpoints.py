@@ -9,7 +9,8 @@ import psycopg
 import pytest
 from cli_hands import corrigenda
 
-from ledger import notes, tree
+from ledger import notes, tiles, tree
+from ledger.digest import leaf
 
 
 @pytest.fixture
@@ -196,3 +197,33 @@ def test_an_origin_that_no_checkpoint_could_bear(ledger_url: str, monkeypatch: p
     for origin in ("two words", "a+b"):
         fails("INVALID_INPUT", 5, "db", "init", "--origin", origin)
     assert not (home / "keys").exists()
+
+
+def test_a_log_is_shown_in_a_directory(ledger: str, tmp_path: Path) -> None:
+    """`sign --tiles` leaves the note that it prints, every envelope, and no payload; the next run adds to it."""
+    first = corrigenda("checkpoint", "sign", "--tiles", str(tmp_path / "log"))
+    assert first.code == 0 and str(tmp_path / "log") in first.err
+    assert (tmp_path / "log" / "checkpoint").read_bytes() == first.raw
+    remember("user likes tea")
+    signed = answer("checkpoint", "sign", "--tiles", str(tmp_path / "log"))
+    assert (tmp_path / "log" / "checkpoint").read_text() == signed["note"]
+    size = signed["size"]
+    (bundle,) = tiles.of_size(size, tiles.ENTRIES)
+    entries = tiles.unbundle((tmp_path / "log" / tiles.path(bundle)).read_bytes())
+    assert entries == [corrigenda("show", "--raw", str(seq)).raw.removesuffix(b"\n") for seq in range(size)]
+    assert tree.root([*map(leaf, entries)]).hex() == signed["root"]
+    assert not [path for path in (tmp_path / "log").rglob("*") if path.is_file() and b"likes tea" in path.read_bytes()]
+
+
+def test_a_directory_that_no_log_can_be_shown_in(ledger: str, tmp_path: Path) -> None:
+    """Another ledger's directory is exit 2, an altered one 11; no note is printed, and `--out` is not written."""
+    folder, out = tmp_path / "log", tmp_path / "checkpoint"
+    assert corrigenda("checkpoint", "sign", "--tiles", str(folder)).code == 0
+    words = ("checkpoint", "sign", "--out", str(out), "--tiles")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "checkpoint").write_text((folder / "checkpoint").read_text().replace("ledger", "other"))
+    assert "other" in fails("VALIDATION_FAILED", 2, *words, str(tmp_path / "other"))
+    (altered,) = (folder / "tile" / "0").glob("000.p/*")
+    altered.write_bytes(altered.read_bytes()[:-1])
+    assert str(altered) in fails("INTEGRITY_BROKEN", 11, *words, str(folder))
+    assert not out.exists()
