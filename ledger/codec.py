@@ -4,10 +4,11 @@ The stored bytes are authoritative. Reading therefore always ends in `canonical(
 could be written in two ways is refused.
 """
 
-from typing import Any, TypeVar
+import re
+from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from ledger import digest
 from ledger.chain import Entry, Envelope, broken
@@ -44,6 +45,11 @@ TAGS: dict[type[Facts], str] = {facts: tag for tag, (facts, _) in EVENT_TYPES.it
 
 _encoder = msgspec.json.Encoder()
 _NUL = b"\\u0000"
+_Hash = Annotated[str, Meta(min_length=64, max_length=64)]  # what it is compared with is hex
+_HEX = re.compile("[0-9a-f]{64}")
+_TIME = re.compile(
+    r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z"
+)
 _StructT = TypeVar("_StructT", bound=Struct)
 
 
@@ -59,14 +65,14 @@ class _RawEnvelope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     op_count: Count
     op_index: Count
     payload_len: Count | None
-    payload_sha256: str | None
-    prev_b3: str
-    request: str | None
-    request_fp: str | None
+    payload_sha256: _Hash | None
+    prev_b3: _Hash
+    request: _Hash | None
+    request_fp: _Hash | None
     schema: Count
     seq: Count
     stream: str
-    stream_prev_b3: str
+    stream_prev_b3: _Hash
     stream_seq: Count
     subjects: tuple[str, ...]
     type: str
@@ -105,9 +111,12 @@ def canonical(value: Any) -> bytes:  # Any: a value of JSON's types, keys ASCII
 
 def decode_envelope(raw: bytes) -> Envelope:
     """Parse an envelope strictly. Anything but the canonical form of a known type is NotCanonical."""
+    if len(raw) > ENVELOPE_BYTES_MAX:
+        raise NotCanonical(f"more than {ENVELOPE_BYTES_MAX} bytes")
     found = _parse(_envelopes, raw)
-    if found.v != FORMAT_VERSION or found.type not in _facts:
+    if (found.v, found.schema) != (FORMAT_VERSION, SCOPE_SCHEMA) or found.type not in _facts:
         raise NotCanonical("a version or a type that is not known")
+    _check_values(found)
     fields = msgspec.structs.asdict(found)
     fields["facts"] = _parse(_facts[found.type], found.facts)
     envelope = Envelope(**fields)
@@ -119,6 +128,8 @@ def decode_payload(tag: str, body: bytes) -> Payload:
     """Parse the payload of an event of type `tag` strictly; anything else is NotCanonical."""
     if tag not in _payloads:
         raise NotCanonical(f"an event of type {tag} has no payload")
+    if len(body) > PAYLOAD_BYTES_MAX:
+        raise NotCanonical(f"more than {PAYLOAD_BYTES_MAX} bytes")
     payload = _parse(_payloads[tag], body)
     _check_canonical(payload, body)
     return payload
@@ -174,6 +185,22 @@ def _parse(decoder: "msgspec.json.Decoder[_StructT]", raw: bytes | msgspec.Raw) 
         raise NotCanonical("bytes of another shape") from error
     except (UnicodeDecodeError, RecursionError) as error:
         raise NotCanonical("bytes that are no text, or nested without end") from error
+
+
+def _check_values(found: _RawEnvelope) -> None:
+    """Refuse what has the right types and is nothing that an envelope can say."""
+    if not found.op_index < found.op_count:
+        raise NotCanonical("an entry beyond the end of its append")
+    if (found.payload_len is None) != (found.payload_sha256 is None):
+        raise NotCanonical("half of a payload's commitment")
+    if (found.request is None) != (found.request_fp is None):
+        raise NotCanonical("half of a request's digests")
+    if found.request_fp is not None and not _HEX.fullmatch(found.request_fp):
+        raise NotCanonical("a digest that is not hex")
+    if not _TIME.fullmatch(found.at):
+        raise NotCanonical("a time in another form")
+    if found.subjects and list(found.subjects) != sorted(set(found.subjects)):
+        raise NotCanonical("subjects in another order")
 
 
 def _check_canonical(value: Struct, raw: bytes) -> None:
