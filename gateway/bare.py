@@ -12,7 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from gateway import checkpoints, checks
-from gateway.embedded import Say, Server, attach
+from gateway.embedded import Say, Server, attach, locate
 from gateway.positions import no_event, parse_position, wait_until_at
 from gateway.replies import LogItem, Status, Verification
 from gateway.settings import Settings, read_settings
@@ -23,7 +23,7 @@ from ledger.chain import Entry
 from ledger.clock import system_clock
 from ledger.codec import NotCanonical, read_entry
 from ledger.digest import LedgerKeys, link
-from ledger.errors import CorrigendaError, IntegrityError, failure
+from ledger.errors import CorrigendaError, IntegrityError, NotFoundError, failure
 from ledger.governance import AssignedName, LedgerOpened, NameAssigned
 from ledger.opening import find_ledger, open_ledger
 from ledger.store import Database, Store
@@ -144,6 +144,22 @@ class BareGateway:
         """Return the verifier key of this ledger's checkpoints, from event 0."""
         return checkpoints.public_key(self._opened(), self._settings.keys)
 
+    def generate_keys(self) -> Document:
+        """Make the key files that a ledger will need and that are not there yet; what is there stays as it is.
+
+        Errors: LEDGER_UNVERIFIED (a file cannot be used; or one is missing while the database holds a ledger, which a
+        new key could never check), UNAVAILABLE (a file cannot be written, or the database does not answer).
+        """
+        missing = checkpoints.missing_keys(self._settings.keys)
+        if missing and self._holds_a_ledger():
+            raise failure(
+                "LEDGER_UNVERIFIED",
+                "New keys are for a ledger that is yet to be made, and the database holds one already. Its own key was "
+                f"expected at {missing[0]}: restore that file from its backup. No key was made.",
+                file=str(missing[0]),
+            )
+        return checkpoints.make_keys(self._settings.keys)
+
     def list_keys(self) -> Document:
         """Return the ledger's keys and whether their files are here."""
         return checkpoints.list_keys(self._opened(), self._settings.keys)
@@ -248,6 +264,17 @@ class BareGateway:
                 )
             self._store = Store(database, ledger)
         return self._store
+
+    def _holds_a_ledger(self) -> bool:
+        """Report whether the database holds a ledger, anybody's; a server of ours that was never made holds none."""
+        if self._settings.database_url is None and locate(self._settings.home) is None:
+            return False
+        if self._connected().schema_version() is None:
+            return False
+        try:
+            return find_ledger(self._connected(), self._settings.tenant) is not None
+        except NotFoundError:  # another tenant's
+            return True
 
     def _keys(self) -> LedgerKeys | None:
         """Return the ledger's keys, or None if there is no key file that can be used."""

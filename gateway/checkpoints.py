@@ -1,10 +1,11 @@
 """Checkpoints made, read and compared, and the public keys behind them.
 
 A checkpoint is signed only over a ledger that was verified whole in the same moment, by the key that event 0 names. The
-private key lies in a file; nothing here stores, prints or makes one.
+private key lies in a file; nothing here prints one.
 """
 
 import base64
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from ledger.codec import read_entry
 from ledger.digest import LedgerKeys
 from ledger.errors import CorrigendaError, failure
 from ledger.governance import LedgerOpened
-from ledger.keys import read_ledger_key, read_signing_key, verifier_key
+from ledger.keys import make_ledger_key, make_signing_key, read_ledger_key, read_signing_key, verifier_key
 from ledger.notes import Checkpoint, NotANote, VerifierKey
 from ledger.opening import KeyFiles
 from ledger.rendering import render
@@ -110,10 +111,35 @@ def public_key(store: Store, files: KeyFiles) -> Document:
     return {"origin": opened.origin, "public_key": opened.public_key, "key_id": _key(opened).key_id.hex()}
 
 
+def missing_keys(files: KeyFiles) -> list[Path]:
+    """Return which key files are not there, after those that are have been read. Errors: LEDGER_UNVERIFIED."""
+    missing: list[Path] = []
+    for path, read in ((files.ledger, read_ledger_key), (files.signing, read_signing_key)):
+        if os.path.lexists(path):
+            read(path)
+        else:
+            missing.append(path)
+    return missing
+
+
+def make_keys(files: KeyFiles) -> Document:
+    """Make the key files that are missing, and say which. Errors: UNAVAILABLE (one cannot be written)."""
+    missing = missing_keys(files)
+    make_ledger_key(files.ledger)
+    make_signing_key(files.signing)
+    paths = (("seal", files.ledger), ("signing", files.signing))
+    return {
+        "items": [{"purpose": purpose, "file": str(path), "made": path in missing} for purpose, path in paths],
+        "next_cursor": None,
+        "truncated": False,
+    }
+
+
 def list_keys(store: Store, files: KeyFiles) -> Document:
     """Return each of the ledger's keys: what it is for, its public part or id, its file, and if that is the one.
 
-    It answers without usable files too: `held` is `yes`, `foreign` (another ledger's) or `no`.
+    It answers without usable files too: `held` is `yes`, `foreign` (another ledger's) or `no`, and `why` says what
+    keeps a file from being used.
     """
     opened, event_hash, seal = _first(store)
     sealing = _held(lambda: read_ledger_key(files.ledger).for_ledger(store.ledger).is_sealed(event_hash, seal))
@@ -122,19 +148,19 @@ def list_keys(store: Store, files: KeyFiles) -> Document:
     signing_key = {"purpose": "signing", "key_id": _key(opened).key_id.hex(), "public_key": opened.public_key}
     return {
         "items": [
-            {**seal_key, "since": 0, "file": str(files.ledger), "held": sealing},
-            {**signing_key, "since": 0, "file": str(files.signing), "held": signing},
+            {**seal_key, "since": 0, "file": str(files.ledger), **sealing},
+            {**signing_key, "since": 0, "file": str(files.signing), **signing},
         ],
         "next_cursor": None,
         "truncated": False,
     }
 
 
-def _held(is_ours: Callable[[], bool]) -> str:
+def _held(is_ours: Callable[[], bool]) -> Document:
     try:
-        return "yes" if is_ours() else "foreign"
-    except CorrigendaError:
-        return "no"
+        return {"held": "yes" if is_ours() else "foreign", "why": None}
+    except CorrigendaError as error:
+        return {"held": "no", "why": error.message}
 
 
 def _opening(store: Store, files: KeyFiles) -> LedgerOpened:
