@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from others import NO_GO, build, install_proofbundle, run
 
 from gateway import checkpoints
 from ledger import notes, tiles, tree
+from ledger.digest import leaf
 from ledger.memories import Command
+from ledger.notes import Checkpoint
+from ledger.rendering import render
 from tests.ledgers import WrittenLedger, correct, remember
 
 pytestmark = pytest.mark.soak
@@ -27,11 +31,12 @@ WHO = "go" if NO_GO is None else "proofbundle"
 
 
 class Shown(NamedTuple):
-    """A directory, the key that its checkpoint is checked with, and an older checkpoint."""
+    """A directory, the key that its checkpoint is checked with, an older checkpoint, and how many entries a proof."""
 
     folder: Path
     key: str
     older: Path
+    stride: int = 1
 
 
 Reader = Callable[[Shown], tuple[int, str]]
@@ -71,7 +76,7 @@ def reader(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     made = tmp_path_factory.mktemp("reader")
     if request.param == "go":
         program = build(Path(__file__).with_name("tiles.go"), made)
-        return lambda shown: run(program, shown.key, shown.folder, shown.older)
+        return lambda shown: run(program, shown.key, shown.folder, shown.older, str(shown.stride))
     command = install_proofbundle(made)
     if command is None:
         pytest.skip(f"{NO_GO}, and PyPI's proofbundle could not be had")
@@ -123,3 +128,26 @@ def test_others_refuse_another_key(reader: Reader, rendered: Shown) -> None:
     """Whose log it is comes from whoever reads it, never from the directory."""
     other = notes.format_verifier_key(notes.VerifierKey(rendered.key.split("+")[0], bytes(32)))
     assert reader(rendered._replace(key=other))[0] != 0
+
+
+@pytest.mark.parametrize("reader", [WHO], indirect=True)
+def test_others_read_a_log_of_many_levels(reader: Reader, tmp_path: Path) -> None:
+    """256,300 entries: three levels of tiles, and more than a thousand of them, whose names have two groups."""
+    key = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+    verifier = notes.VerifierKey("ledger.example.org/main", key.public_key().public_bytes_raw())
+    leaves = [leaf(b"%d" % position) for position in range(256_300)]
+
+    def signed(size: int) -> bytes:
+        return notes.sign_checkpoint(Checkpoint(verifier.name, size, tree.root(leaves[:size])), key)
+
+    def envelopes(first: int, count: int) -> list[bytes]:
+        return [b"%d" % position for position in range(first, first + count)]
+
+    def hashes(first: int, count: int) -> bytes:
+        return b"".join(leaves[first : first + count])
+
+    (tmp_path / "older").write_bytes(signed(70_000))
+    render(tmp_path / "tiles", signed(256_300), verifier, leaves=hashes, envelopes=envelopes)
+    assert (tmp_path / "tiles/tile/0/x001/001.p/44").exists()
+    shown = Shown(tmp_path / "tiles", notes.format_verifier_key(verifier), tmp_path / "older", stride=1_009)
+    assert reader(shown) == (0, "ok 70000 256300")

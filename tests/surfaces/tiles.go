@@ -1,8 +1,8 @@
 // Reads, with Go's own checksum database packages, a log that Corrigenda rendered into a directory. It shares no code
 // with it.
 //
-// Arguments: verifier key, directory, and an older checkpoint of the same log. Every entry and every tile is fetched
-// through tlog's TileHashReader, which believes none of them before it leads to the signed root.
+// Arguments: verifier key, directory, an older checkpoint of the same log, and of how many entries one is to be proven.
+// Tiles are fetched through tlog's TileHashReader, which believes none of them before it leads to the signed root.
 package main
 
 import (
@@ -94,6 +94,8 @@ func main() {
 	folder := directory(os.Args[2])
 	tree, older := open(filepath.Join(os.Args[2], "checkpoint"), verifier), open(os.Args[3], verifier)
 	reader := tlog.TileHashReader(tree, folder)
+	stride, err := strconv.ParseInt(os.Args[4], 10, 64)
+	check(err)
 	for first := int64(0); first < tree.N; first += 1 << height {
 		width := tree.N - first
 		if width > 1<<height {
@@ -101,6 +103,9 @@ func main() {
 		}
 		for place, entry := range folder.entries(first>>height, width) {
 			index := first + int64(place)
+			if index%stride != 0 && index != tree.N-1 {
+				continue
+			}
 			proof, err := tlog.ProveRecord(tree.N, index, reader)
 			check(err)
 			check(tlog.CheckRecord(proof, tree.N, tree.Hash, index, tlog.RecordHash(entry)))
