@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import resource
+import subprocess
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -238,6 +239,44 @@ def test_a_write_that_the_system_refuses(tmp_path: Path) -> None:
     assert not [name for name, raw in files(tmp_path).items() if "aside" in name or len(raw) > 4_096]
     LOG.render(tmp_path, 600)
     assert shown(tmp_path) == 600
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A directory on a disk of 128 KiB in memory; skipped where none can be mounted."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    line = ["mount", "-t", "tmpfs", "-o", "size=128k,mode=755", "tmpfs", str(path)]
+    if os.getuid() or subprocess.run(line, capture_output=True).returncode:
+        pytest.skip("no disk can be mounted here")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+def test_a_disk_that_is_full(small_disk: Path) -> None:
+    """A real one: the log that it holds is whole, and goes on once there is room."""
+    LOG.render(small_disk, 1_000)
+    with refused("UNAVAILABLE") as refusal:
+        LOG.render(small_disk, 5_000)
+    assert os.strerror(errno.ENOSPC) in refusal.error.message and refusal.error.exit_code == 7
+    assert shown(small_disk) == 1_000
+    subprocess.run(["mount", "-o", "remount,size=2m", str(small_disk)], check=True)
+    LOG.render(small_disk, 5_000)
+    assert shown(small_disk) == 5_000
+
+
+def test_a_disk_that_is_read_only(small_disk: Path) -> None:
+    """A real one, with a log that is up to date or not, or none."""
+    LOG.render(small_disk / "log", 300)
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    for folder in (small_disk / "log", small_disk / "new"):
+        with refused("UNAVAILABLE") as refusal:
+            LOG.render(folder, 600)
+        assert os.strerror(errno.EROFS) in refusal.error.message
+    assert LOG.render(small_disk / "log", 300).written == 0
+    assert shown(small_disk / "log") == 300
 
 
 def test_what_a_killed_run_left_is_cleared_away(tmp_path: Path) -> None:
