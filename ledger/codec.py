@@ -13,7 +13,15 @@ from msgspec import Meta, Struct
 from ledger import digest
 from ledger.chain import Entry, Envelope, broken
 from ledger.errors import refuse
-from ledger.governance import AssignedName, LedgerName, LedgerOpened, NameAssigned
+from ledger.governance import (
+    CANONICAL_FORM,
+    OPENER,
+    Algorithms,
+    AssignedName,
+    LedgerName,
+    LedgerOpened,
+    NameAssigned,
+)
 from ledger.limits import ENVELOPE_BYTES_MAX, PAYLOAD_BYTES_MAX
 from ledger.memories import (
     LineageLinked,
@@ -26,6 +34,7 @@ from ledger.memories import (
     RevisionText,
 )
 from ledger.message import Count, Event, Facts, Payload, Reason
+from ledger.notes import NotANote, parse_verifier_key
 
 FORMAT_VERSION = 1
 SCOPE_SCHEMA = 1
@@ -43,6 +52,8 @@ EVENT_TYPES: dict[str, tuple[type[Facts], type[Payload] | None]] = {
 }
 TAGS: dict[type[Facts], str] = {facts: tag for tag, (facts, _) in EVENT_TYPES.items()}
 
+# In which kind of stream an event of a type stands; a type of another aggregate says so here.
+_STREAMS = {tag: "mem_" for tag in EVENT_TYPES} | {"ledger.opened.v1": "led_", "name.assigned.v1": "name_"}
 _encoder = msgspec.json.Encoder()
 _NUL = b"\\u0000"
 _Hash = Annotated[str, Meta(min_length=64, max_length=64)]  # what it is compared with is hex
@@ -118,9 +129,11 @@ def decode_envelope(raw: bytes) -> Envelope:
         raise NotCanonical("a version or a type that is not known")
     _check_values(found)
     fields = msgspec.structs.asdict(found)
-    fields["facts"] = _parse(_facts[found.type], found.facts)
+    fields["facts"] = facts = _parse(_facts[found.type], found.facts)
     envelope = Envelope(**fields)
     _check_canonical(envelope, raw)
+    if isinstance(facts, LedgerOpened):
+        _check_opening(envelope, facts)
     return envelope
 
 
@@ -195,12 +208,28 @@ def _check_values(found: _RawEnvelope) -> None:
         raise NotCanonical("half of a payload's commitment")
     if (found.request is None) != (found.request_fp is None):
         raise NotCanonical("half of a request's digests")
+    if not found.stream.startswith(_STREAMS.get(found.type, "")):
+        raise NotCanonical("a stream of another kind")
     if found.request_fp is not None and not _HEX.fullmatch(found.request_fp):
         raise NotCanonical("a digest that is not hex")
     if not _TIME.fullmatch(found.at):
         raise NotCanonical("a time in another form")
     if found.subjects and list(found.subjects) != sorted(set(found.subjects)):
         raise NotCanonical("subjects in another order")
+
+
+def _check_opening(envelope: Envelope, facts: LedgerOpened) -> None:
+    """Refuse an opening that promises anything but what this version does (FORMAT.md §9.1)."""
+    if (envelope.seq, envelope.op_count, envelope.actor) != (0, 1, OPENER):
+        raise NotCanonical("an opening that is not the ledger's own")
+    if (facts.algorithms, facts.canonical_form, facts.incarnation) != (Algorithms(), CANONICAL_FORM, 1):
+        raise NotCanonical("an opening with algorithms or a form that this version does not know")
+    try:
+        named = parse_verifier_key(facts.public_key).name
+    except NotANote as error:
+        raise NotCanonical("an opening without a key that checks checkpoints") from error
+    if not named == facts.origin == envelope.log:
+        raise NotCanonical("an opening under several names")
 
 
 def _check_canonical(value: Struct, raw: bytes) -> None:

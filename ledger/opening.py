@@ -23,7 +23,6 @@ from ledger.store import QUERIES, Database, Row, Store, Stored
 from ledger.verified import VerifiedLedger
 from ledger.walk import unfit_file
 
-SYSTEM = "system"
 TENANT = "local"
 FIRST_NAME = 1  # the first command of a ledger names its actor
 
@@ -231,7 +230,7 @@ def opening_entry(
         public_key=public_key,
     )
     envelope = Envelope(
-        actor=SYSTEM,
+        actor=governance.OPENER,
         at=at,
         authn="local",
         facts=facts,

