@@ -1,4 +1,4 @@
-"""A second reader of ledgers, written from docs/FORMAT.md alone, to find out whether that says all that it must.
+"""A second reader of ledgers, which follows docs/FORMAT.md and shares no code with the product.
 
 It takes a ledger as its tables hold it and says what is not as it was written: which check of §10, and where. It and
 its parts, `shapes` and `logs`, need the standard library and BLAKE3, and for a checkpoint's signature Ed25519;

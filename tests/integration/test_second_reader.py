@@ -1,4 +1,4 @@
-"""The second reader, which knows nothing but FORMAT.md, takes a ledger that the product wrote, and no altered one."""
+"""The second reader, which shares no code with the product, takes a ledger that it wrote, and no altered one."""
 
 import ast
 import json
