@@ -7,11 +7,11 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import msgspec
 
-from gateway import checkpoints, checks
+from gateway import checkpoints, checks, roles
 from gateway.embedded import Say, Server, attach, locate
 from gateway.positions import no_event, parse_position, wait_until_at
 from gateway.replies import LogItem, Status, Verification
@@ -29,7 +29,7 @@ from ledger.opening import find_ledger, open_ledger
 from ledger.store import Database, Store
 from ledger.verified import VerifiedLedger
 from ledger.verify import verify
-from migrations import LATEST, upgrade
+from migrations import LATEST
 from projections.lineage import QUERIES
 
 LOG_PAGE = 500
@@ -37,6 +37,7 @@ WALKED_EVENTS_MAX = 50_000
 UNREADABLE = "unreadable"
 Document = dict[str, Any]  # Any: JSON
 Filter = Callable[[Entry], bool]
+Role = Literal["owner", "writer"]
 
 
 class BareGateway:
@@ -48,6 +49,7 @@ class BareGateway:
         self._say = say
         self._server: Server | None = None
         self._database: Database | None = None
+        self._owner: Database | None = None
         self._store: Store | None = None
         self._actors: dict[str, str] = {}
 
@@ -55,32 +57,37 @@ class BareGateway:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._database is not None:
-            self._database.close()
+        for database in (self._database, self._owner):
+            if database is not None:
+                database.close()
         if self._server is not None:
             self._server.close()
 
     # ---------------------------------------------------------------- the database
 
-    def database_url(self) -> str:
-        """Return the connection string in use. Errors: UNAVAILABLE if the embedded server was never made."""
-        return self._connected().url
+    def database_url(self, *, role: Role = "owner") -> str:
+        """Return the connection string in use, of the embedded server that role's; another server has one URL only.
+
+        Errors: UNAVAILABLE if the embedded server was never made.
+        """
+        return (self._as_owner() if role == "owner" else self._connected()).url
 
     def schema_current(self) -> str | None:
         """Return the version of the schema, or None if there is none."""
-        return self._connected().schema_version()
+        return self._as_owner().schema_version()
 
     def schema_check(self) -> Document:
         """Return the schema's version if it is this program's, else SCHEMA_MISMATCH."""
-        self._connected().check_schema()
+        self._as_owner().check_schema()
         return {"revision": LATEST, "expected": LATEST, "ok": True}
 
     def migrate(self) -> Document:
-        """Bring the schema to this program's version."""
+        """Bring the schema to this program's version, as the owner. Errors: FORBIDDEN_ACTOR, SCHEMA_MISMATCH."""
         before = self.schema_current()
         if before is not None and before > LATEST:
-            self._connected().check_schema()
-        upgrade(self._connected().url)
+            self._as_owner().check_schema()
+        if before != LATEST:
+            roles.migrate(self._as_owner().url)
         return {"before": before, "revision": self.schema_current()}
 
     def init(self, *, tenant: str | None = None, origin: str | None = None) -> Document:
@@ -100,6 +107,7 @@ class BareGateway:
             "revision": migrated["revision"],
             "ledger_key": str(self._settings.keys.ledger),
             "signing_key": str(self._settings.keys.signing),
+            **self._next(),
         }
 
     # ---------------------------------------------------------------- the ledger as it lies
@@ -246,13 +254,27 @@ class BareGateway:
             self._database = Database(url, pooled=self._settings.pooled)
         return self._database
 
+    def _as_owner(self) -> Database:
+        """Return the database as its owner, where we know who that is: on our own server; else as the URL has it."""
+        database = self._connected()
+        if self._server is None:
+            return database
+        if self._owner is None:
+            self._owner = Database(self._server.owner_dsn)
+        return self._owner
+
+    def _next(self) -> dict[str, str]:
+        """Return what is to be done before this ledger can be served, if the URL's role is not one to serve it."""
+        return {"next": roles.login_advice()} if roles.excess(self._connected().own_role()) else {}
+
     def _opened(self) -> Store:
         """Return the tenant's tables; without a ledger in them, NOT_CONFIGURED."""
         if self._store is None:
             database = self._connected()
-            if self._create and self._settings.database_url is None and (database.schema_version() or "") < LATEST:
-                upgrade(database.url)
-            database.check_schema()
+            owner_url = None if self._server is None else self._server.owner_dsn
+            if self._create and owner_url is not None:
+                roles.ensure_migrated(database, owner_url)
+            roles.check_schema(database, owner_url)
             ledger = find_ledger(database, self._settings.tenant)
             if ledger is None and self._create:
                 ledger = open_ledger(

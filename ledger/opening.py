@@ -65,10 +65,10 @@ def find_ledger(database: Database, tenant: str) -> str | None:
     """Return the id of the tenant's ledger, or None if the database holds no ledger at all."""
     if tenant != TENANT:
         _not_configured(tenant)
-    with database.transaction() as connection:
+    with database.transaction(tenant=tenant) as connection:
         row = connection.execute(QUERIES["find_tenant"], {"tenant": tenant}).fetchone()
         if row is None:
-            _check_empty(connection, tenant)
+            _check_named(connection)
     return None if row is None else str(row[0])
 
 
@@ -175,12 +175,12 @@ def _first_use(database: Database, tenant: str, files: KeyFiles, clock: Clock, o
             "characters was expected, such as ledger.example.org/main, and another text was given.",
         )
     database.check_durability()
-    with database.transaction() as connection:
+    with database.transaction(tenant=tenant) as connection:
         connection.execute(QUERIES["lock_first_use"])
         row = connection.execute(QUERIES["find_tenant"], {"tenant": tenant}).fetchone()
         if row is not None:
             return str(row[0])
-        _check_empty(connection, tenant)
+        _check_named(connection)
         ledger = UlidMint(clock)()
         _write_first(connection, ledger, tenant, files, clock, origin or f"corrigenda.invalid/{ledger}")
         return ledger
@@ -193,6 +193,7 @@ def _write_first(
     public_key = keys.verifier_key(origin, keys.make_signing_key(files.signing))
     entry, salt, body = opening_entry(ledger, tenant, origin, public_key, stamp(clock()), derived.seal, UlidMint(clock))
     params = {"tenant": tenant, "ledger": ledger, "hash": entry.hash, "projector": 1}
+    connection.execute(QUERIES["see"], params)
     connection.execute(QUERIES["insert_tenant"], params)
     connection.execute(QUERIES["insert_head"], params)
     columns = {
@@ -258,13 +259,10 @@ def opening_entry(
     return entry, salt, body
 
 
-def _check_empty(connection: psycopg.Connection[Row], tenant: str) -> None:
-    """Refuse unless there is nothing of any ledger: another tenant's, or one whose tenant row was taken away."""
-    row = connection.execute(QUERIES["any_ledger"]).fetchone()
-    tenants, ledgers = (False, False) if row is None else row
-    if tenants:
-        _not_configured(tenant)
-    if ledgers:
+def _check_named(connection: psycopg.Connection[Row]) -> None:
+    """Refuse if there is anything of a ledger whose tenant's row was taken away: nothing is begun beside it."""
+    row = connection.execute(QUERIES["has_unnamed_ledger"]).fetchone()
+    if row is not None and row[0]:
         raise broken(0, "chain", "a tenant's row for the ledger that is there", "none")
 
 

@@ -16,11 +16,12 @@ from gateway.bare import open_bare
 from gateway.service import Gateway
 from ledger.errors import CorrigendaError
 from tests.integration.conftest import Here
+from tests.roles import as_owner
 
 
 def run(url: str, statement: LiteralString, **params: object) -> None:
     """Do something to the tables as their owner, with nobody watching."""
-    with psycopg.connect(url, autocommit=True) as connection:
+    with psycopg.connect(as_owner(url), autocommit=True) as connection:
         connection.execute("SET session_replication_role = replica")
         connection.execute(statement, params)
 
@@ -38,20 +39,20 @@ def test_an_interrupt_that_left_a_transaction_open_swallows_no_later_write(
     """Given a signal just after BEGIN that the program survives, then what is acknowledged afterwards is committed."""
     gateway = open_here(embedder="none")
     first = gateway.remember("the office is in Berlin")
-    real, raised = psycopg.Transaction.__enter__, []
+    real, raised = psycopg.Connection.execute, []
 
-    def interrupted(self: psycopg.Transaction) -> psycopg.Transaction:
-        entered = real(self)
-        if not raised:
+    def interrupted(self: psycopg.Connection, query: bytes, *args: object, **named: object) -> psycopg.Cursor:
+        done = real(self, query, *args, **named)
+        if not raised and b"BEGIN" in query:
             raised.append(True)
             raise KeyboardInterrupt
-        return entered
+        return done
 
-    monkeypatch.setattr(psycopg.Transaction, "__enter__", interrupted)
+    monkeypatch.setattr(psycopg.Connection, "execute", interrupted)
     with pytest.raises(KeyboardInterrupt):
         gateway.explain(first.revision_id or "")
     second = gateway.remember("the office is in Hamburg")
-    with psycopg.connect(open_here.ledger_url) as other:
+    with psycopg.connect(as_owner(open_here.ledger_url)) as other:
         found = other.execute("SELECT count(*) FROM corrigenda.event WHERE seq = %s", (second.position,)).fetchone()
     assert found == (1,)
     assert gateway.explain(first.revision_id or "").content == "the office is in Berlin"
@@ -79,7 +80,7 @@ def test_a_ledger_without_its_tenant_row_is_not_begun_anew(open_here: Here) -> N
     run(open_here.ledger_url, "DELETE FROM corrigenda.tenant")
     open_here.broken = True
     assert code_of(open_here) == ("INTEGRITY_BROKEN", 0)
-    with psycopg.connect(open_here.ledger_url) as connection:
+    with psycopg.connect(as_owner(open_here.ledger_url)) as connection:
         assert connection.execute("SELECT count(*) FROM corrigenda.head").fetchone() == (1,)
 
 
@@ -178,7 +179,7 @@ def test_a_new_connection_is_asked_whether_it_keeps_what_it_acknowledges(open_he
     """Given durability taken away by a setting and the connection cut, then nothing is acknowledged on the next one."""
     gateway = open_here(embedder="none")
     gateway.remember("the office is in Berlin")
-    with psycopg.connect(open_here.ledger_url, autocommit=True) as owner:
+    with psycopg.connect(as_owner(open_here.ledger_url), autocommit=True) as owner:
         name = sql.Identifier(owner.info.dbname)
         owner.execute(sql.SQL("ALTER DATABASE {} SET synchronous_commit = off").format(name))
         try:

@@ -15,6 +15,7 @@ from ledger.errors import IntegrityError
 from ledger.verified import VerifiedLedger
 from tests.conftest import fresh_database
 from tests.ledgers import WrittenLedger
+from tests.roles import as_writer
 from tests.tampering import FIRST, Tampering, failed, refused
 
 
@@ -22,7 +23,7 @@ from tests.tampering import FIRST, Tampering, failed, refused
 def ledger_url(server_url: str, migrated_template: str) -> Iterator[str]:
     """Return a database of the test's own: what is done to its tables here cannot be undone for the next test."""
     with fresh_database(server_url, template=migrated_template) as url:
-        yield url
+        yield as_writer(url)
 
 
 # ---------------------------------------------------------------- entries and payloads

@@ -11,6 +11,7 @@ from cli_hands import corrigenda
 
 from ledger import notes, tiles, tree
 from ledger.digest import leaf
+from tests.roles import as_owner
 
 
 @pytest.fixture
@@ -86,11 +87,14 @@ def test_verify_finds_a_shortened_ledger(ledger: str, tmp_path: Path) -> None:
     """A tail cut with its head row set back passes by itself, and not against a checkpoint: exit 11."""
     remember("user likes tea")
     path = stored(tmp_path / "checkpoint")
-    with psycopg.connect(ledger) as connection:
+    with psycopg.connect(as_owner(ledger)) as connection:
         connection.execute("SET session_replication_role = replica")
-        connection.execute("DELETE FROM event WHERE seq = (SELECT max(seq) FROM event)")
-        connection.execute("DELETE FROM payload WHERE seq > (SELECT max(seq) FROM event)")
-        connection.execute("UPDATE head SET (seq, hash) = (SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1)")
+        connection.execute("DELETE FROM corrigenda.event WHERE seq = (SELECT max(seq) FROM corrigenda.event)")
+        connection.execute("DELETE FROM corrigenda.payload WHERE seq > (SELECT max(seq) FROM corrigenda.event)")
+        connection.execute(
+            "UPDATE corrigenda.head SET (seq, hash) ="
+            " (SELECT seq, hash FROM corrigenda.event ORDER BY seq DESC LIMIT 1)"
+        )
     assert corrigenda("verify").code == 0
     done = corrigenda("verify", "--checkpoint", path)
     assert done.code == 11 and "exit 11" in done.out
@@ -118,18 +122,18 @@ def test_a_fork_is_no_extension(ledger: str, tmp_path: Path) -> None:
     old = stored(tmp_path / "old")
     remember("user likes tea")
     new = stored(tmp_path / "new")
-    with psycopg.connect(ledger) as connection:
+    with psycopg.connect(as_owner(ledger)) as connection:
         connection.execute("SET session_replication_role = replica")
-        connection.execute("UPDATE event SET envelope = envelope || ' '::bytea WHERE seq = 1")
+        connection.execute("UPDATE corrigenda.event SET envelope = envelope || ' '::bytea WHERE seq = 1")
     for pair in ((old, old), (old, new)):
         assert "first checkpoint" in fails("INTEGRITY_BROKEN", 11, "checkpoint", "consistency", *pair)
 
 
 def test_nothing_is_signed_over_a_broken_ledger(ledger: str, tmp_path: Path) -> None:
     """The first bad position is told, and no note is printed or written."""
-    with psycopg.connect(ledger) as connection:
+    with psycopg.connect(as_owner(ledger)) as connection:
         connection.execute("SET session_replication_role = replica")
-        connection.execute("UPDATE payload SET body = body || ' '::bytea WHERE seq = 2")
+        connection.execute("UPDATE corrigenda.payload SET body = body || ' '::bytea WHERE seq = 2")
     assert "position 2" in fails("INTEGRITY_BROKEN", 10, "checkpoint", "sign", "--out", str(tmp_path / "checkpoint"))
     assert list(tmp_path.glob("checkpoint*")) == []
 

@@ -9,6 +9,8 @@ import psycopg
 import pytest
 from cli_hands import Answer, corrigenda
 
+from tests.roles import as_owner
+
 
 @pytest.fixture(autouse=True)
 def settings(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
@@ -41,8 +43,8 @@ def refused(done: Answer, code: str) -> bool:
 
 def last(url: str) -> int:
     """The position of the ledger's last event."""
-    with psycopg.connect(url) as connection:
-        [(seq,)] = connection.execute("SELECT max(seq) FROM event").fetchall()
+    with psycopg.connect(as_owner(url)) as connection:
+        [(seq,)] = connection.execute("SELECT max(seq) FROM corrigenda.event").fetchall()
     return seq
 
 
@@ -139,9 +141,11 @@ def test_the_log(ledger: str) -> None:
 
 def test_a_broken_chain(ledger: str) -> None:
     """One byte of one event: what looks at the ledger as it lies still answers, everything else names the position."""
-    with psycopg.connect(ledger) as owner:
-        owner.execute("ALTER TABLE event DISABLE TRIGGER ALL")
-        owner.execute("UPDATE event SET envelope = set_byte(envelope, 20, get_byte(envelope, 20) # 1) WHERE seq = 2")
+    with psycopg.connect(as_owner(ledger)) as owner:
+        owner.execute("ALTER TABLE corrigenda.event DISABLE TRIGGER ALL")
+        owner.execute(
+            "UPDATE corrigenda.event SET envelope = set_byte(envelope, 20, get_byte(envelope, 20) # 1) WHERE seq = 2"
+        )
     report = json.loads(corrigenda("verify", "-o", "json").out)
     assert (report["ok"], report["exit_code"]) == (False, 10)
     assert corrigenda("verify").code == 10
