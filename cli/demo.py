@@ -189,8 +189,8 @@ def _tamper(story: Story, home: Path, position: int) -> None:
     first = _first_bad_position(broken)
     story.claim((broken.exit_code, first) == (10, position), "verify named the changed event")
     story.tell(
-        "The role that serves may change no event. As the tables' owner, triggers switched off, one byte was changed by "
-        f"SQL: verify names position {first}, exit {broken.exit_code}."
+        "The role that serves may change no event. As the tables' owner, with the triggers switched off, one byte was "
+        f"changed by SQL: verify names position {first}, exit {broken.exit_code}."
     )
     story.claim(mended.ok, "the ledger verifies once the byte is back")
     story.tell(f"The byte was put back: all {mended.events} events verify, exit {mended.exit_code}.")
@@ -201,7 +201,7 @@ def _first_bad_position(report: Verification) -> int:
 
 
 def _sql(home: Path, query: str, **params: object) -> None:
-    """Do something to the tables as their owner, with the triggers switched off: the role that serves may not."""
+    """Do something to the tables as their owner, with the triggers switched off."""
     with open_bare(home=home, create=False) as bare, psycopg.connect(bare.database_url(role="owner")) as connection:
         connection.execute(QUERIES["switch_triggers_off"])
         connection.execute(QUERIES[query], params)

@@ -24,8 +24,8 @@ def migrate(url: str) -> None:
             making = "; ".join(f"CREATE ROLE {role} NOLOGIN" for role in error.roles)
             refuse(
                 "FORBIDDEN_ACTOR",
-                f"The ledger needs the roles {', '.join(error.roles)}, and this database role may not make them; nothing "
-                f"was changed. Let a role with CREATEROLE run: {making}. Then do this again.",
+                f"The ledger needs the roles {', '.join(error.roles)}, and this database role may not make them; "
+                f"nothing was changed. Let a role with CREATEROLE run: {making}. Then do this again.",
                 sql=making,
             )
         refuse(
@@ -46,7 +46,7 @@ def ensure_migrated(database: Database, owner_url: str) -> None:
 
 
 def check_schema(database: Database, owner_url: str | None) -> None:
-    """Refuse with SCHEMA_MISMATCH another schema than this version's, the owner's word being asked where it is known."""
+    """Refuse with SCHEMA_MISMATCH another schema than this version's; to the writer an older one may be closed."""
     try:
         database.check_schema()
     except ForbiddenError:
@@ -63,8 +63,8 @@ def check_role(database: Database) -> None:
     if faults:
         refuse(
             "FORBIDDEN_ACTOR",
-            f"A service's database role may add to a ledger and nothing more, and {role.name} {' and '.join(faults)}, so "
-            f"that it could change what is stored. Nothing was read or written. {login_advice()}",
+            f"A service's database role may add to a ledger and nothing more, and {role.name} {' and '.join(faults)}, "
+            f"so that it could change what is stored. Nothing was read or written. {login_advice()}",
             role=role.name,
         )
     if not role.may_write:

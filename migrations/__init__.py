@@ -4,12 +4,14 @@ Importing this module must stay cheap: the version check before the first query 
 """
 
 import re
+import threading
 from pathlib import Path
 from typing import LiteralString, cast
 
 SCHEMA = "corrigenda"
 LATEST = "0002"
 
+_ALEMBIC = threading.Lock()  # it keeps what it is at in its module, for one migration at a time
 _FOLDER = Path(__file__).parent
 _STATEMENT = re.compile(r"(?:\$\$.*?\$\$|[^;])+", re.DOTALL)
 
@@ -36,7 +38,7 @@ def upgrade(url: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
     try:
-        with engine.begin() as connection:
+        with _ALEMBIC, engine.begin() as connection:
             for statement in _statements("prepare.sql"):
                 connection.execute(text(statement))
             config.attributes["connection"] = connection

@@ -5,6 +5,10 @@ given (`CORRIGENDA_TEST_DATABASE_URL`) the writer is a login role of the tests',
 """
 
 import os
+import secrets
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import LiteralString
 
 import psycopg
 from psycopg import sql
@@ -14,12 +18,12 @@ from gateway.embedded import WRITER
 from gateway.embedded.cluster import OWNER
 
 LOGIN = "corrigenda_test_writer"
-PASSWORD = "written in a test"  # noqa: S105
+PASSWORD = "written in a test"
 
 
 def as_writer(url: str) -> str:
     """Return the connection string of a migrated database as the role that a service logs in as."""
-    if conninfo_to_dict(url)["user"] in (OWNER, WRITER):
+    if conninfo_to_dict(url).get("user") in (OWNER, WRITER):
         return make_conninfo(url, user=WRITER)
     with psycopg.connect(url, autocommit=True) as connection:
         if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [LOGIN]).fetchall():
@@ -34,3 +38,23 @@ def as_owner(url: str) -> str:
     if found.get("user") == LOGIN:
         return make_conninfo(os.environ["CORRIGENDA_TEST_DATABASE_URL"], dbname=found["dbname"])
     return make_conninfo(url, user=OWNER) if found.get("user") == WRITER else url
+
+
+def as_role(url: str, name: str) -> str:
+    """Return the connection string of a session that acts as another role, one that may not log in either."""
+    return make_conninfo(as_owner(url), options=f"-c role={name}")
+
+
+@contextmanager
+def passing_role(url: str, *attributes: LiteralString) -> Generator[str]:
+    """Make a role with these attributes for as long as the block runs; what it owns in that database goes with it."""
+    name = f"corrigenda_test_{secrets.token_hex(6)}"
+    role = sql.Identifier(name)
+    with psycopg.connect(as_owner(url), autocommit=True) as connection:
+        words = sql.SQL(" ").join(sql.SQL(attribute) for attribute in attributes)
+        connection.execute(sql.SQL("CREATE ROLE {} {}").format(role, words))
+        try:
+            yield name
+        finally:
+            connection.execute(sql.SQL("DROP OWNED BY {} CASCADE").format(role))
+            connection.execute(sql.SQL("DROP ROLE {}").format(role))

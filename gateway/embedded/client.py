@@ -37,9 +37,9 @@ _POLL_S = 0.005
 class Server:
     """An embedded server that runs for as long as this is open, and for the grace period after.
 
-    `dsn` is a libpq connection string of the role that writes ledgers, `owner_dsn` of the owner's; `facts` are the settings that were asserted,
-    with `server_version` and `system_identifier`; `place` says where things lie. A forked child keeps the
-    server, too.
+    `dsn` is a libpq connection string of the role that writes ledgers, `owner_dsn` one of the owner's; `facts`
+    are the settings that were asserted, with `server_version` and `system_identifier`; `place` says where
+    things lie. A forked child keeps the server, too.
     """
 
     def __init__(self, place: Place, facts: dict[str, str], clients_lock: int) -> None:

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from cli_hands import Answer, corrigenda
 
-from tests.roles import as_owner
+from tests.roles import as_owner, as_writer
 
 
 @pytest.fixture(autouse=True)
@@ -213,3 +213,24 @@ def test_a_file_that_is_not_what_it_should_be(ledger: str, tmp_path: Path) -> No
         done = corrigenda("import", str(tmp_path / name), "--format", "peps")
         assert (done.code, refused(done, "VALIDATION_FAILED")) == (2, True), name
     assert last(ledger) == before
+
+
+def test_a_database_of_ones_own_from_owner_to_service(
+    monkeypatch: pytest.MonkeyPatch, database_url: str, home: Path
+) -> None:
+    """The owner's `db init` prints what makes the service's role; until then serving is exit 4, after it exit 0."""
+    monkeypatch.setenv("CORRIGENDA_DATABASE_URL", database_url)
+    assert refused(corrigenda("memories", "remember", "tea"), "SCHEMA_MISMATCH")
+    done = corrigenda("db", "init")
+    assert done.code == 0 and "next: Let the owner run: CREATE ROLE corrigenda_app LOGIN" in done.out
+    stopped = corrigenda("memories", "remember", "tea")
+    assert refused(stopped, "FORBIDDEN_ACTOR") and stopped.code == 4
+    for words in (["verify"], ["status"], ["log"], ["show", "0", "--raw"], ["db", "check"], ["db", "current"]):
+        assert corrigenda(*words).code == 0
+    found = {check["name"]: check["ok"] for check in json.loads(corrigenda("doctor", "-o", "json").out)["items"]}
+    assert found["role"] is False and found["schema"] is True
+    monkeypatch.setenv("CORRIGENDA_DATABASE_URL", as_writer(database_url))
+    assert corrigenda("memories", "remember", "tea").code == 0
+    again = corrigenda("db", "init")
+    assert again.code == 0 and "next" not in again.out
+    assert corrigenda("db", "url").out.strip() == corrigenda("db", "url", "--role", "writer").out.strip()
