@@ -204,9 +204,9 @@ def test_a_killed_embedded_server_is_started_again_by_whoever_uses_it_next(home:
             with open_bare(home=home, create=False) as bare, psycopg.connect(bare.database_url()) as connection:
                 backend = connection.info.backend_pid
             os.kill(_parent_of(backend), signal.SIGKILL)
-            again = _retried(gateway)
+            again = _retried(gateway, "the office is in Berlin", "k")
             assert (again.replayed, again.position) == (True, first.position)
-            assert gateway.remember("the office is in Hamburg").outcome == "stored"
+            assert _retried(gateway, "the office is in Hamburg", "l").outcome == "stored"
     finally:
         embedded.stop(home, remove=True)
 
@@ -216,11 +216,11 @@ def _parent_of(process: int) -> int:
     return int(fields["PPid"])
 
 
-def _retried(gateway: Gateway) -> corrigenda.Receipt:
-    """Repeat the first write until the server is back: the first attempt may find the connection cut."""
+def _retried(gateway: Gateway, content: str, key: str) -> corrigenda.Receipt:
+    """Repeat a write until the server is back: an attempt may find the connection cut, or about to be."""
     for _ in range(3):
         try:
-            return gateway.remember("the office is in Berlin", idempotency_key="k")
+            return gateway.remember(content, idempotency_key=key)
         except corrigenda.UnavailableError:
             continue
     raise AssertionError("the server did not come back")
