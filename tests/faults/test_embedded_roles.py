@@ -17,7 +17,7 @@ import corrigenda
 import migrations
 from gateway.bootstrap import open_bare, open_gateway
 from gateway.embedded import TIME_OUTS, WRITER, Server, attach, stop
-from ledger.errors import CorrigendaError
+from ledger.store import Database, Store
 from migrations import LATEST
 from tests.faults.embedded_home import until
 from tests.faults.ledger_hands import ROOT, SLOW_S
@@ -181,17 +181,16 @@ def test_who_may_not_make_roles_is_told_what_to_run(own_home: Path) -> None:
 
 
 def test_a_waiting_statement_gives_up(own_home: Path) -> None:
-    """Given the head locked for longer than a writer waits, then its write is UNAVAILABLE and leaves nothing behind."""
+    """Given a head that is locked for longer than the role's time-out, then whoever waits for it is told so."""
     with corrigenda.open(home=own_home, project="p", embedder="none") as ledger, attach(own_home) as server:
-        ledger.remember("the office is in Berlin")
+        position = ledger.remember("the office is in Berlin").position
         with psycopg.connect(server.owner_dsn, autocommit=True) as owner:
             owner.execute("ALTER ROLE corrigenda_writer SET lock_timeout = '200ms'")
-            before = rows(server.dsn, "SELECT seq FROM corrigenda.head")
-            with closing(psycopg.connect(server.owner_dsn)) as other:
-                other.execute("SELECT 1 FROM corrigenda.head FOR UPDATE")
-                with corrigenda.open(home=own_home, project="p", embedder="none") as second:
-                    with pytest.raises(CorrigendaError) as caught:
-                        second.remember("the office is in Hamburg")
-                    assert caught.value.code == "UNAVAILABLE" and caught.value.retriable
-            assert rows(server.dsn, "SELECT seq FROM corrigenda.head") == before
-        assert ledger.remember("the office is in Hamburg").outcome == "stored"
+        [(name,)] = rows(server.owner_dsn, "SELECT ledger FROM corrigenda.head")
+        with closing(psycopg.connect(server.owner_dsn)) as other, closing(Database(server.dsn)) as database:
+            other.execute("SELECT 1 FROM corrigenda.head FOR UPDATE")
+            with refused("UNAVAILABLE") as refusal:
+                Store(database, name).head(lock=True)
+            assert "lock timeout" in refusal.error.message and refusal.error.retriable
+            other.rollback()
+            assert Store(database, name).head(lock=True).seq == position
