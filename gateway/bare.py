@@ -267,14 +267,19 @@ class BareGateway:
         """Return what is to be done before this ledger can be served, if the URL's role is not one to serve it."""
         return {"next": roles.login_advice()} if roles.excess(self._connected().own_role()) else {}
 
+    def _checked(self) -> Database:
+        """Return the database, its schema this version's; on our own server it is brought to that where it may be."""
+        database = self._connected()
+        owner_url = None if self._server is None else self._server.owner_dsn
+        if self._create and owner_url is not None:
+            roles.ensure_migrated(database, owner_url)
+        roles.check_schema(database, owner_url)
+        return database
+
     def _opened(self) -> Store:
         """Return the tenant's tables; without a ledger in them, NOT_CONFIGURED."""
         if self._store is None:
-            database = self._connected()
-            owner_url = None if self._server is None else self._server.owner_dsn
-            if self._create and owner_url is not None:
-                roles.ensure_migrated(database, owner_url)
-            roles.check_schema(database, owner_url)
+            database = self._checked()
             ledger = find_ledger(database, self._settings.tenant)
             if ledger is None and self._create:
                 ledger = open_ledger(
@@ -291,10 +296,10 @@ class BareGateway:
         """Report whether the database holds a ledger, anybody's; a server of ours that was never made holds none."""
         if self._settings.database_url is None and locate(self._settings.home) is None:
             return False
-        if self._connected().schema_version() is None:
+        if self.schema_current() is None:
             return False
         try:
-            return find_ledger(self._connected(), self._settings.tenant) is not None
+            return find_ledger(self._checked(), self._settings.tenant) is not None
         except NotFoundError:  # another tenant's
             return True
 

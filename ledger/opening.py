@@ -68,7 +68,7 @@ def find_ledger(database: Database, tenant: str) -> str | None:
     with database.transaction(tenant=tenant) as connection:
         row = connection.execute(QUERIES["find_tenant"], {"tenant": tenant}).fetchone()
         if row is None:
-            _check_named(connection)
+            _check_empty(connection, tenant)
     return None if row is None else str(row[0])
 
 
@@ -180,7 +180,7 @@ def _first_use(database: Database, tenant: str, files: KeyFiles, clock: Clock, o
         row = connection.execute(QUERIES["find_tenant"], {"tenant": tenant}).fetchone()
         if row is not None:
             return str(row[0])
-        _check_named(connection)
+        _check_empty(connection, tenant)
         ledger = UlidMint(clock)()
         _write_first(connection, ledger, tenant, files, clock, origin or f"corrigenda.invalid/{ledger}")
         return ledger
@@ -259,11 +259,14 @@ def opening_entry(
     return entry, salt, body
 
 
-def _check_named(connection: psycopg.Connection[Row]) -> None:
-    """Refuse if there is anything of a ledger whose tenant's row was taken away: nothing is begun beside it."""
-    row = connection.execute(QUERIES["has_unnamed_ledger"]).fetchone()
-    if row is not None and row[0]:
+def _check_empty(connection: psycopg.Connection[Row], tenant: str) -> None:
+    """Refuse unless there is nothing of any ledger: another tenant's, or one whose tenant row was taken away."""
+    row = connection.execute(QUERIES["any_ledger"]).fetchone()
+    named, unnamed = (False, False) if row is None else row
+    if unnamed:
         raise broken(0, "chain", "a tenant's row for the ledger that is there", "none")
+    if named:
+        _not_configured(tenant)
 
 
 def _not_configured(tenant: str) -> NoReturn:

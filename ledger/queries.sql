@@ -34,9 +34,10 @@ WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'zero_damaged_
 -- name: find_tenant
 SELECT ledger FROM corrigenda.tenant WHERE name = %(tenant)s
 
--- name: has_unnamed_ledger
--- Whether anything of a ledger is there that no tenant's row names: then a row was removed.
-SELECT corrigenda.has_unnamed_ledger()
+-- name: any_ledger
+-- Whether a tenant is known, and whether anything of a ledger is there that no tenant's row names: then a row was
+-- removed. Asked through the wall of row-level security.
+SELECT named, unnamed FROM corrigenda.any_ledger()
 
 -- name: insert_tenant
 INSERT INTO corrigenda.tenant (name, ledger) VALUES (%(tenant)s, %(ledger)s)

@@ -118,10 +118,11 @@ CREATE POLICY first_use ON corrigenda.tenant FOR INSERT
     WITH CHECK (name = nullif(current_setting('corrigenda.tenant', true), '')
         AND ledger = nullif(current_setting('corrigenda.ledger', true), ''));
 
--- ---------------------------------------------------------------- a ledger whose tenant's row was taken away
+-- ---------------------------------------------------------------- whether there is any ledger at all
 
--- A first use must not begin anew beside it. Nobody sees other ledgers' rows, so the owner looks on the writer's
--- behalf, through policies of its own that are open in here only; the answer says nothing of ledgers that are whole.
+-- A first use makes keys only where there is no ledger yet, and nothing beside one whose tenant's row was taken away.
+-- Nobody sees other ledgers' rows, so the owner looks on the writer's behalf, through policies of its own that are open
+-- in here only. The answer is two times yes or no: it names nobody and counts nothing.
 CREATE POLICY census ON corrigenda.tenant FOR SELECT TO CURRENT_ROLE
     USING (current_setting('corrigenda.census', true) = 'on');
 
@@ -131,10 +132,8 @@ CREATE POLICY census ON corrigenda.head FOR SELECT TO CURRENT_ROLE
 CREATE POLICY census ON corrigenda.event FOR SELECT TO CURRENT_ROLE
     USING (current_setting('corrigenda.census', true) = 'on');
 
-CREATE FUNCTION corrigenda.has_unnamed_ledger() RETURNS boolean
+CREATE FUNCTION corrigenda.any_ledger(OUT named boolean, OUT unnamed boolean)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    found boolean;
 BEGIN
     PERFORM set_config('corrigenda.census', 'on', true);
     -- One step of an index for each ledger, however many events it has.
@@ -148,17 +147,16 @@ BEGIN
         UNION ALL
         SELECT w.ledger FROM written w WHERE w.ledger IS NOT NULL
     )
-    SELECT EXISTS (
+    SELECT EXISTS (SELECT 1 FROM corrigenda.tenant), EXISTS (
         SELECT 1 FROM there t WHERE NOT EXISTS (SELECT 1 FROM corrigenda.tenant n WHERE n.ledger = t.ledger)
-    ) INTO found;
+    ) INTO named, unnamed;
     PERFORM set_config('corrigenda.census', '', true);
-    RETURN found;
 END
 $$;
 
-REVOKE EXECUTE ON FUNCTION corrigenda.has_unnamed_ledger() FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION corrigenda.any_ledger() FROM PUBLIC;
 
-GRANT EXECUTE ON FUNCTION corrigenda.has_unnamed_ledger() TO corrigenda_writer;
+GRANT EXECUTE ON FUNCTION corrigenda.any_ledger() TO corrigenda_writer;
 
 REVOKE EXECUTE ON FUNCTION corrigenda.refuse_change() FROM PUBLIC;
 

@@ -202,8 +202,8 @@ def test_a_killed_embedded_server_is_started_again_by_whoever_uses_it_next(home:
         with corrigenda.open(home=home, project="atlas", actor="human:ana", embedder="none") as gateway:
             first = gateway.remember("the office is in Berlin", idempotency_key="k")
             with open_bare(home=home, create=False) as bare, psycopg.connect(bare.database_url()) as connection:
-                backend = connection.info.backend_pid
-            os.kill(_parent_of(backend), signal.SIGKILL)
+                postmaster = _parent_of(connection.info.backend_pid)
+            os.kill(postmaster, signal.SIGKILL)
             again = _retried(gateway, "the office is in Berlin", "k")
             assert (again.replayed, again.position) == (True, first.position)
             assert _retried(gateway, "the office is in Hamburg", "l").outcome == "stored"

@@ -267,23 +267,24 @@ def test_an_owner_without_a_superusers_rights_is_no_exception(plain_owner: str) 
 
 @pytest.mark.parametrize("gone", ["tenant", "tenant and head"])
 def test_a_ledger_without_its_tenants_row_is_noticed_through_the_wall(plain_owner: str, gone: str) -> None:
-    """The writer sees no foreign row, and is still told that there is a ledger whose tenant's row was taken away."""
-    asking: LiteralString = "SELECT corrigenda.has_unnamed_ledger()"
+    """The writer sees no foreign row, and is told whether any ledger is there, and any whose tenant's row is gone."""
+    asking: LiteralString = "SELECT named, unnamed FROM corrigenda.any_ledger()"
     writer = as_role(plain_owner, "corrigenda_writer")
+    assert rows(writer, asking) == [(False, False)]
     with psycopg.connect(plain_owner) as connection:
         for ledger in TENANTS:
             see(connection, ledger)
             for table in ("tenant", "head", "event"):
                 row = {"ledger": ledger, "tenant": TENANTS[ledger]}
                 connection.execute(inserting(table, COLUMNS[table]), row)
-    assert rows(writer, asking) == [(False,)]
+    assert rows(writer, asking) == [(True, False)]
     with psycopg.connect(plain_owner, autocommit=True) as connection:
         connection.execute("ALTER TABLE corrigenda.tenant DISABLE TRIGGER ALL, NO FORCE ROW LEVEL SECURITY")
         connection.execute("ALTER TABLE corrigenda.head DISABLE TRIGGER ALL, NO FORCE ROW LEVEL SECURITY")
         connection.execute("DELETE FROM corrigenda.tenant WHERE ledger = %s", [THEIRS])
         if gone == "tenant and head":
             connection.execute("DELETE FROM corrigenda.head WHERE ledger = %s", [THEIRS])
-    assert rows(writer, asking) == [(True,)]
+    assert rows(writer, asking) == [(True, True)]
     with psycopg.connect(writer) as connection:
         connection.execute(asking)
         assert connection.execute("SELECT count(*) FROM corrigenda.head").fetchone() == (0,)
@@ -407,7 +408,7 @@ def test_functions_are_not_for_everybody(ledger_url: str) -> None:
         " LEFT JOIN pg_roles r ON r.oid = a.grantee"
         " WHERE p.pronamespace = 'corrigenda'::regnamespace AND a.grantee <> p.proowner",
     )
-    assert found == [("has_unnamed_ledger", "corrigenda_writer")]
+    assert found == [("any_ledger", "corrigenda_writer")]
 
 
 def test_heads_are_vacuumed_eagerly(ledger_url: str) -> None:

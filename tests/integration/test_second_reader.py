@@ -20,6 +20,7 @@ from tests.conftest import fresh_database
 from tests.golden.logs import read_directory, verifier_key
 from tests.golden.reader import Dump, Keys, Row, derived, read
 from tests.golden.shapes import NotCanonical, written
+from tests.roles import as_writer
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 Json = Any  # Any: JSON
@@ -47,8 +48,8 @@ def ledger(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     with fresh_database(server_url) as url, pytest.MonkeyPatch.context() as patch:
         patch.setenv("CORRIGENDA_EMBEDDER", "none")
         migrations.upgrade(url)
-        _write(url, home)
-        with open_bare(database_url=url, home=home) as bare:
+        _write(as_writer(url), home)
+        with open_bare(database_url=as_writer(url), home=home) as bare:
             note = bare.sign_checkpoint(tiles=home / "tiles")["note"].encode()
         key_file = read_settings(database_url=url, home=home).keys.ledger.read_bytes()
         yield Ledger(_dump(url), key_file, note, home / "tiles")

@@ -12,7 +12,7 @@ import migrations
 from gateway.bootstrap import open_bare
 from ledger.store import Database, Row
 from migrations import LATEST
-from tests.house import assert_house_in_order, refused, rows
+from tests.house import assert_house_in_order, refused, rows, tamper
 from tests.roles import as_owner, as_role, as_writer, passing_role
 
 Become = Callable[[str], None]
@@ -101,6 +101,19 @@ def test_a_login_role_of_ones_own_serves(ledger_url: str, home: Path, become: Be
             first = ledger.remember("the office is in Berlin")
             assert ledger.explain(first.revision_id or "").content == "the office is in Berlin"
         assert_house_in_order(as_owner(ledger_url), home)
+
+
+def test_another_tenants_ledger_is_not_seen_and_still_counts(ledger_url: str, home: Path) -> None:
+    """Where only another tenant has a ledger, a first use by a writer makes neither key nor ledger."""
+    tamper(
+        ledger_url,
+        ("INSERT INTO corrigenda.tenant (name, ledger) VALUES ('acme', 'L')", []),
+        ("INSERT INTO corrigenda.head VALUES ('L', 0, 'h', 1, 1, 1)", []),
+    )
+    with refused("NOT_CONFIGURED"):
+        corrigenda.open(ledger_url, home=home, project="p", embedder="none").close()
+    assert list(home.iterdir()) == []
+    assert rows(ledger_url, "SELECT name FROM corrigenda.tenant") == [("acme",)]
 
 
 # ---------------------------------------------------------------- making, migrating, looking
