@@ -1,0 +1,184 @@
+"""Our own ledger: the committer alone, the whole command, and pages, over the same bodies as everybody else's.
+
+Raw means what no append can do without: the event, its payload, the idempotency key, the outbox's row and the anchor,
+but no read models. Every call decides, encodes and digests anew, as a caller would.
+"""
+
+import multiprocessing
+from collections.abc import Generator
+from contextlib import contextmanager
+from itertools import count
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+
+import corrigenda
+import migrations
+from benchmarks.workload import READY_TIMEOUT_S, Append, Run, body, measure, together
+from ledger import memories
+from ledger.clock import new_ulid, system_clock
+from ledger.committer import Committer, Draft, Projector
+from ledger.errors import CorrigendaError
+from ledger.memories import LineageState, Provenance, Remember, RevisionText
+from ledger.message import ScopeIds
+from ledger.opening import KeyFiles, open_ledger
+from ledger.store import Database
+from projections.directory import DirectoryProjector
+from projections.lineage import RevisionProjector
+
+ACTOR = "pr_01JZ8Q0000000000000000000C"
+SCOPE = ScopeIds(agent=None, project="prj_01JZ8Q0000000000000000000B", session=None, task_family=None, user=None)
+PROJECT = "bench"
+
+
+def content(number: int) -> str:
+    """Return a text with which a payload is as long as the peers' bodies."""
+    return f"{number}: the carrier prints destination handling under the plain code; three invoices show it"
+
+
+def prepare(url: str, home: Path) -> None:
+    """Make the schema and a ledger in an empty database, and name what the commands will name."""
+    home.mkdir(mode=0o700)
+    migrations.upgrade(url)
+    with _gateway(url, home) as gateway:
+        gateway.remember(content(0))
+
+
+class RawLedger:
+    """One process's committer, without the gateway."""
+
+    def __init__(self, url: str, home: Path, *, models: bool = False) -> None:
+        self._database = Database(url, durable=True)
+        files = KeyFiles(home / "keys" / "ledger.key", home / "keys" / "signing.pem")
+        self._ledger = open_ledger(self._database, tenant="local", files=files, clock=system_clock)
+        self._ledger.catch_up()
+        projectors: list[Projector] = [RevisionProjector(), DirectoryProjector()] if models else []
+        self._committer = Committer(self._ledger, projectors, system_clock)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._database.close()
+
+    @contextmanager
+    def writer(self, _: int) -> Generator[Append]:
+        """Give a caller whose every call is one durable event of a new stream."""
+        numbers = count()
+        yield lambda: self._commit([self._draft(next(numbers))])
+
+    @contextmanager
+    def pages(self, size: int) -> Generator[Append]:
+        """Give a caller whose every call is `size` appends in one transaction."""
+        yield lambda: self._commit([self._draft(number) for number in range(size)])
+
+    def _commit(self, drafts: list[Draft]) -> None:
+        with self._ledger.store.transaction():
+            row = self._ledger.store.head(lock=True)
+            self._ledger.catch_up()
+            groups = self._committer.commit(row, drafts)
+        self._committer.take(groups)
+
+    def _draft(self, number: int) -> Draft:
+        text = content(number)
+        wish = Remember(
+            revision=f"rev_{new_ulid()}",
+            content=self._ledger.keys.name("content", "", text),
+            kind="fact",
+            origin="agent",
+            scope=SCOPE,
+            visibility="project",
+            text=_text(text),
+        )
+        (event,) = memories.decide(LineageState(), wish)
+        return Draft(
+            op=f"op_{new_ulid()}",
+            actor=ACTOR,
+            authn="local",
+            request=self._ledger.keys.request([ACTOR, "bench"], new_ulid()),
+            fingerprint=self._ledger.keys.fingerprint(body(number)),
+            events=((f"mem_{new_ulid()}", event),),
+        )
+
+
+@contextmanager
+def raw(url: str, home: Path, *, models: bool = False) -> Generator[RawLedger]:
+    """Give a committer of this process for as long as the block runs."""
+    ledger = RawLedger(url, home, models=models)
+    try:
+        yield ledger
+    finally:
+        ledger.close()
+
+
+def raw_in_processes(url: str, home: Path, *, processes: int, threads: int, seconds: float) -> Run:
+    """Let several processes, each with a committer of its own, append to one ledger at the same time."""
+    context = multiprocessing.get_context("spawn")
+    ready = context.Barrier(processes, timeout=READY_TIMEOUT_S)
+    with context.Pool(processes, initializer=_keep_barrier, initargs=(ready,)) as pool:
+        return together(pool.starmap(_process, [(url, home, threads, seconds)] * processes, chunksize=1))
+
+
+_barriers: list[Barrier] = []  # a barrier may only be inherited, never be sent as an argument
+
+
+def _keep_barrier(barrier: Barrier) -> None:
+    _barriers.append(barrier)
+
+
+def _ready() -> None:
+    _barriers[0].wait()
+
+
+def _process(url: str, home: Path, threads: int, seconds: float) -> Run:
+    try:
+        with raw(url, home) as ledger:
+            return measure(ledger.writer, threads=threads, seconds=seconds, ready=_ready)
+    except CorrigendaError as error:  # which does not survive the way between processes
+        raise RuntimeError(f"{error.code}: {error}") from None
+
+
+class Commands:
+    """The whole command `remember`, as a program says it: all read models, the outbox, no embedder."""
+
+    def __init__(self, url: str, home: Path) -> None:
+        self._gateway = _gateway(url, home)
+
+    def close(self) -> None:
+        """Close the gateway."""
+        self._gateway.close()
+
+    @contextmanager
+    def writer(self, _: int) -> Generator[Append]:
+        """Give a caller whose every call remembers one text under a key of its own."""
+        numbers = count()
+        yield lambda: self._gateway.remember(content(next(numbers)), idempotency_key=new_ulid())
+
+
+@contextmanager
+def commands(url: str, home: Path) -> Generator[Commands]:
+    """Give an open gateway for as long as the block runs."""
+    opened = Commands(url, home)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def _gateway(url: str, home: Path) -> "corrigenda.Gateway":
+    return corrigenda.open(url, home=home, project=PROJECT, actor="agent:bench", embedder="none")
+
+
+def _text(told: str) -> RevisionText:
+    return RevisionText(
+        applies=None,
+        confidence=None,
+        content=told,
+        evidence=(),
+        institutional=None,
+        provenance=Provenance(run=None, session=None, sources=()),
+        reason=None,
+        recorded_at=None,
+        review_by=None,
+        subjects=(),
+        tags=(),
+        valid_from=None,
+        valid_to=None,
+    )
