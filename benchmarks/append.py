@@ -1,6 +1,6 @@
 """Measures durable appends, ours beside the peers', in one run on one PostgreSQL, and prints them against the bars.
 
-    python -m benchmarks.append [--rounds 3] [--seconds 2] [--json FILE]
+    python -m benchmarks.append [--rounds 3] [--seconds 2] [--many] [--json FILE]
 
 A round runs every case once, those of one shape next to each other and the order turned in every second round, so that
 a disk that slows down slows all of them. Medians of the rounds are printed, ratios within a round.
@@ -19,14 +19,17 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks import bars, message_db, ours, peers, server
+from benchmarks import bars, lookups, message_db, ours, peers, server, verification
 from benchmarks.bare import Bare
 from benchmarks.eventsourcing_peer import EventSourcing
+from benchmarks.verification import Verified, verified
 from benchmarks.workload import Run, Writer, measure
 
 BATCH = 1_000
 IDLE_APPENDS = 100
 COUNTED_COMMANDS = 50
+LOOKUP_MS_MAX = 5.0
+MEMORY_MB_MAX = 150.0
 
 
 class Case(NamedTuple):
@@ -47,23 +50,28 @@ class Contenders(NamedTuple):
     message_db: message_db.MessageDb | None
     url: str
     home: Path
+    by_ulid: Verified
+    by_hash: Verified
 
 
 @contextmanager
-def contenders(server_url: str) -> Generator[Contenders]:
-    """Set everybody up, for as long as the block runs."""
+def contenders(server_url: str, folder: Path) -> Generator[Contenders]:
+    """Set everybody up, for as long as the block runs; `folder` is for our homes."""
     with ExitStack() as stack:
 
         def database() -> str:
             return stack.enter_context(server.fresh_database(server_url))
 
-        python, folder = peers.eventsourcing_python(), peers.message_db_folder()
+        def ledger(streams: str) -> Verified:
+            home = folder / f"home-{streams}"
+            return stack.enter_context(verified(server_url, home, streams=streams, events=verification.EVENTS))
+
+        python, sources = peers.eventsourcing_python(), peers.message_db_folder()
         library = EventSourcing(python, plain_url=database(), functions_url=database()) if python else None
-        store = message_db.MessageDb(database(), folder) if folder else None
-        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="corrigenda-bench-"))) / "home"
-        url = database()
+        store = message_db.MessageDb(database(), sources) if sources else None
+        url, home = database(), folder / "home"
         ours.prepare(url, home)
-        yield Contenders(Bare(database()), library, store, url, home)
+        yield Contenders(Bare(database()), library, store, url, home, ledger("ulid"), ledger("hashed"))
 
 
 def shapes(who: Contenders, seconds: float) -> list[Shape]:
@@ -86,7 +94,11 @@ def shapes(who: Contenders, seconds: float) -> list[Shape]:
             _remember(who, 32, seconds),
         ],
         [*_batches(who, seconds), _bulk(who, seconds, models=False), _bulk(who, seconds, models=True)],
-        [Case("message-db, count per stream", who.message_db.count)] if who.message_db else [],
+        [
+            Case("verify, ULID streams", who.by_ulid.run),
+            *([Case("message-db, count per stream", who.message_db.count)] if who.message_db else []),
+            Case("verify, hash-named streams", who.by_hash.run),
+        ],
     ]
 
 
@@ -203,6 +215,14 @@ def idle_syncs(who: Contenders) -> int:
     return syncs(IDLE_APPENDS) - opening
 
 
+def memory_of_many(server_url: str, home: Path) -> bars.Line:
+    """Return the line of the memory that a million events in a million streams take to verify."""
+    with verified(server_url, home, streams="ulid", events=verification.MANY_EVENTS) as many:
+        run = many.run()
+        what = f"memory of a verification of {verification.MANY_EVENTS:,} events, at {run.rate:,.0f}/s"
+        return bars.limit(what, many.peak_mb, MEMORY_MB_MAX, "MB")
+
+
 def _repeat(writer: Writer, times: int) -> None:
     with writer(0) as append:
         for _ in range(times):
@@ -227,13 +247,22 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2.0, help="how long each case runs in each round")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured to a file")
+    parser.add_argument("--many", action="store_true", help="also verify 1,000,000 events: some minutes more")
     chosen = parser.parse_args()
-    with server.durable_server() as server_url, contenders(server_url) as who:
-        settings = server.settings(server_url)
-        tables = tables_touched(who)
-        figures = rounds(shapes(who, chosen.seconds), chosen.rounds)
-        table = bars.lines(figures, tables=tables)
-        table.append(bars.near(f"WAL syncs of {IDLE_APPENDS} idle appends", idle_syncs(who), IDLE_APPENDS, 2))
+    with (
+        server.durable_server() as server_url,
+        tempfile.TemporaryDirectory(prefix="corrigenda-bench-") as temporary,
+    ):
+        folder, settings = Path(temporary), server.settings(server_url)
+        with contenders(server_url, folder) as who:
+            tables = tables_touched(who)
+            figures = rounds(shapes(who, chosen.seconds), chosen.rounds)
+            table = bars.lines(figures, tables=tables)
+            table.append(bars.near(f"WAL syncs of {IDLE_APPENDS} idle appends", idle_syncs(who), IDLE_APPENDS, 2))
+        for name, found in lookups.measure(server_url, folder / "home-lookups").items():
+            table.append(bars.limit(f"look-up of {lookups.KEYS} keys, {name}", found, LOOKUP_MS_MAX, "ms"))
+        if chosen.many:
+            table.append(memory_of_many(server_url, folder / "home-many"))
     print(", ".join(f"{name} {value}" for name, value in settings.items()), "\n")
     print(_everybody(figures), "\n")
     print(bars.text(table))

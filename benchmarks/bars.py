@@ -12,6 +12,9 @@ Figures = Mapping[str, Sequence[float]]  # by case: one figure a round, events p
 NO_PEER = "not fetched: python -m benchmarks.peers"
 TABLES_FREE = 5  # a full command may touch so many; each further one lowers its bar
 MESSAGE_DB = ("message-db, 1 writer", "message-db, 8 threads", "message-db, 32 threads")
+WITH_FUNCTIONS = tuple(
+    f"eventsourcing with functions, {callers}" for callers in ("1 writer", "8 threads", "32 threads")
+)
 EVENTSOURCING = ("eventsourcing, 1 writer", "eventsourcing, 8 threads", "eventsourcing, 32 threads")
 
 
@@ -43,6 +46,7 @@ class Bar(NamedTuple):
 def lines(figures: Figures, *, tables: int) -> list[Line]:
     """Return the table of DESIGN's bars on appends; `tables`: how many a full command touched."""
     of_command = Bar(0.45 - 0.03 * max(0, tables - TABLES_FREE))
+    command = "remember, 32 callers"
     best_message_db, best_eventsourcing = _best(figures, MESSAGE_DB), _best(figures, EVENTSOURCING)
     return [
         _compare(figures, "raw append, 1 writer", "bare, 1 writer", Bar(0.40)),
@@ -51,15 +55,18 @@ def lines(figures: Figures, *, tables: int) -> list[Line]:
         _compare(figures, "raw append, 1 writer", "message-db, 1 writer", None),
         _compare(figures, "raw append, 32 threads", best_message_db, Bar(2.5)),
         _compare(figures, "raw append, 32 threads", best_eventsourcing, Bar(5.0)),
+        _compare(figures, "raw append, 32 threads", _best(figures, WITH_FUNCTIONS), None),
         _compare(figures, "raw append, 32 threads", "bare, 32 threads", None),
         _p99(figures, "raw append, 32 threads", 32, Bar(2.5, at_most=True)),
         _compare(figures, "raw append, 4 processes × 8", "raw append, 32 threads", Bar(0.5)),
         _p99(figures, "raw append, 4 processes × 8", 32, None),
         _compare(figures, "remember, 1 caller", "raw append, 1 writer", None),
-        _compare(figures, f"remember, 32 callers, {tables} tables", "raw append, 32 threads", of_command),
-        _p99(figures, f"remember, 32 callers, {tables} tables", 32, None),
+        _compare(figures, command, "raw append, 32 threads", of_command)._replace(what=f"{command}, {tables} tables"),
+        _p99(figures, command, 32, None),
         _compare(figures, "bulk, raw", "eventsourcing, batch of 1,000", Bar(1.0)),
         _compare(figures, "bulk, with read models", "eventsourcing, batch of 1,000", Bar(0.5)),
+        _best_of(figures, "verify, ULID streams", "message-db, count per stream", Bar(0.40)),
+        _best_of(figures, "verify, hash-named streams", "message-db, count per stream", Bar(0.25)),
     ]
 
 
@@ -113,6 +120,12 @@ def _compare(figures: Figures, what: str, against: str, bar: Bar | None) -> Line
     if ratio is None:
         return share(what, rate, against, None, bar)
     return Line(what, f"{rate:,.0f}/s", against, ratio, str(bar or ""), bar.met(ratio) if bar else None)
+
+
+def _best_of(figures: Figures, what: str, against: str, bar: Bar) -> Line:
+    """Return the line of two best rounds: what is read once and is short is disturbed, never helped, by neighbours."""
+    other = max(figures[against]) if figures.get(against) else None
+    return share(f"{what}, best round", max(figures[what]), against, other, bar)
 
 
 def _p99(figures: Figures, what: str, callers: int, bar: Bar | None) -> Line:

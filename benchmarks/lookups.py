@@ -47,7 +47,7 @@ def _time(connection: psycopg.Connection[Any], name: str, keys: dict[str, Sequen
     times: list[float] = []
     for _ in range(CALLS):
         began = time.perf_counter()
-        found = connection.execute(QUERIES[name], {"ledger": ledger, **keys}, prepare=True).fetchall()
+        found = connection.execute(QUERIES[name], {"ledger": ledger, **keys}, prepare=True, binary=True).fetchall()
         times.append(time.perf_counter() - began)
         assert len(found) == KEYS, f"{name} found {len(found)} of {KEYS}"
     return median(times) * 1000
