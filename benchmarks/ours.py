@@ -1,7 +1,7 @@
 """Our own ledger: the committer alone, the whole command, and pages, over the same bodies as everybody else's.
 
-Raw means what no append can do without: the event, its payload, the idempotency key, the outbox's row and the anchor,
-but no read models. Every call decides, encodes and digests anew, as a caller would.
+Raw means what no append can do without: the event, its payload, the idempotency key and the anchor, but neither read
+models nor the outbox; the event is one that none of them takes up. Every call makes its own ids, bytes and digests.
 """
 
 import multiprocessing
@@ -15,12 +15,14 @@ import corrigenda
 import migrations
 from benchmarks.workload import READY_TIMEOUT_S, Append, Run, body, measure, together
 from ledger import memories
+from ledger.appending import Projector
 from ledger.clock import new_ulid, system_clock
-from ledger.committer import Committer, Draft, Projector
+from ledger.committer import Appended, Committer
 from ledger.errors import CorrigendaError
-from ledger.memories import LineageState, Provenance, Remember, RevisionText
-from ledger.message import ScopeIds
+from ledger.memories import LineageLinked, LineageState, Provenance, Remember, RevisionText
+from ledger.message import HEADLESS, Edge, Event, Reason, ScopeIds
 from ledger.opening import KeyFiles, open_ledger
+from ledger.sealing import Draft
 from ledger.store import Database
 from projections.directory import DirectoryProjector
 from projections.lineage import RevisionProjector
@@ -28,6 +30,9 @@ from projections.lineage import RevisionProjector
 ACTOR = "pr_01JZ8Q0000000000000000000C"
 SCOPE = ScopeIds(agent=None, project="prj_01JZ8Q0000000000000000000B", session=None, task_family=None, user=None)
 PROJECT = "bench"
+ANSWER_S = 60
+REQUEST = body(0)
+FILLER = "x" * (len(body(0)) - 45)  # with which a payload is as long as a body of the others
 
 
 def content(number: int) -> str:
@@ -47,55 +52,78 @@ class RawLedger:
     """One process's committer, without the gateway."""
 
     def __init__(self, url: str, home: Path, *, models: bool = False) -> None:
+        self._models = models
         self._database = Database(url, durable=True)
         files = KeyFiles(home / "keys" / "ledger.key", home / "keys" / "signing.pem")
-        self._ledger = open_ledger(self._database, tenant="local", files=files, clock=system_clock)
-        self._ledger.catch_up()
+        self.ledger = open_ledger(
+            self._database, tenant="local", files=files, anchors=home / "anchor", clock=system_clock
+        )
+        self.ledger.catch_up()
         projectors: list[Projector] = [RevisionProjector(), DirectoryProjector()] if models else []
-        self._committer = Committer(self._ledger, projectors, system_clock)
+        self.committer = Committer(self.ledger, self._database.another(), projectors, system_clock)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Store what waits, and close the connections."""
+        self.committer.close()
+        self.ledger.close()
         self._database.close()
 
     @contextmanager
     def writer(self, _: int) -> Generator[Append]:
         """Give a caller whose every call is one durable event of a new stream."""
         numbers = count()
-        yield lambda: self._commit([self._draft(next(numbers))])
+
+        def append() -> None:
+            outcome = self.committer.submit(self._draft(self._stated(next(numbers)))).result(ANSWER_S)
+            if not isinstance(outcome, Appended):
+                raise RuntimeError(f"an append was answered with {outcome}")
+
+        yield append
 
     @contextmanager
     def pages(self, size: int) -> Generator[Append]:
         """Give a caller whose every call is `size` appends in one transaction."""
-        yield lambda: self._commit([self._draft(number) for number in range(size)])
+        event = self._remembered if self._models else self._stated
 
-    def _commit(self, drafts: list[Draft]) -> None:
-        with self._ledger.store.transaction():
-            row = self._ledger.store.head(lock=True)
-            self._ledger.catch_up()
-            groups = self._committer.commit(row, drafts)
-        self._committer.take(groups)
+        def append() -> None:
+            drafts = [self._draft(event(number)) for number in range(size)]
+            with self.committer.hold() as held:
+                held.store(drafts)
 
-    def _draft(self, number: int) -> Draft:
-        text = content(number)
-        wish = Remember(
-            revision=f"rev_{new_ulid()}",
-            content=self._ledger.keys.name("content", "", text),
-            kind="fact",
-            origin="agent",
-            scope=SCOPE,
-            visibility="project",
-            text=_text(text),
-        )
-        (event,) = memories.decide(LineageState(), wish)
+        yield append
+
+    def _draft(self, event: tuple[str, Event]) -> Draft:
+        """Return a decided append of one event, under a key of its own."""
         return Draft(
             op=f"op_{new_ulid()}",
             actor=ACTOR,
             authn="local",
-            request=self._ledger.keys.request([ACTOR, "bench"], new_ulid()),
-            fingerprint=self._ledger.keys.fingerprint(body(number)),
-            events=((f"mem_{new_ulid()}", event),),
+            request=self.ledger.keys.request([ACTOR, "bench"], new_ulid()),
+            fingerprint=self.ledger.keys.fingerprint(REQUEST),
+            events=(event,),
         )
+
+    def _stated(self, number: int) -> tuple[str, Event]:
+        """Return an event that neither a read model nor an index takes up, in a stream of its own."""
+        stream = f"mem_{new_ulid()}"
+        edge = Edge("supersedes", f"mem_{new_ulid()}", stream, None)
+        facts = LineageLinked(edges=(edge,), role="older", standing=HEADLESS)
+        return stream, Event(facts=facts, payload=Reason(reason=f"{number:06d} {FILLER}"), position=-1)
+
+    def _remembered(self, number: int) -> tuple[str, Event]:
+        """Return an event of a new memory, and its stream."""
+        told = content(number)
+        wish = Remember(
+            revision=f"rev_{new_ulid()}",
+            content=self.ledger.keys.content(SCOPE.project, told),
+            kind="fact",
+            origin="agent",
+            scope=SCOPE,
+            visibility="project",
+            text=_text(told),
+        )
+        (event,) = memories.decide(LineageState(), wish)
+        return f"mem_{new_ulid()}", event
 
 
 @contextmanager
