@@ -260,7 +260,7 @@ def main() -> int:
             table = bars.lines(figures, tables=tables)
             table.append(bars.near(f"WAL syncs of {IDLE_APPENDS} idle appends", idle_syncs(who), IDLE_APPENDS, 2))
         for name, found in lookups.measure(server_url, folder / "home-lookups").items():
-            table.append(bars.limit(f"look-up of {lookups.KEYS} keys, {name}", found, LOOKUP_MS_MAX, "ms"))
+            table.append(bars.limit(f"look-up of {lookups.KEYS} {name}", found, LOOKUP_MS_MAX, "ms"))
         if chosen.many:
             table.append(memory_of_many(server_url, folder / "home-many"))
     print(", ".join(f"{name} {value}" for name, value in settings.items()), "\n")

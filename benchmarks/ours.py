@@ -32,7 +32,7 @@ SCOPE = ScopeIds(agent=None, project="prj_01JZ8Q0000000000000000000B", session=N
 PROJECT = "bench"
 ANSWER_S = 60
 REQUEST = body(0)
-FILLER = "x" * (len(body(0)) - 45)  # with which a payload is as long as a body of the others
+FILLER = "x" * (len(body(0)) - 20)  # with which a payload is as long as a body of the others
 
 
 def content(number: int) -> str:

@@ -49,9 +49,12 @@ ON CONFLICT (stream) DO UPDATE SET events = counts.events + excluded.events
 -- name: upsert_progress
 INSERT INTO progress (position) VALUES (%(position)s) ON CONFLICT (one) DO UPDATE SET position = excluded.position
 
--- name: autovacuum_off
--- For the test of plans only: a ledger that is filled before anything has gathered statistics.
+-- name: autovacuum_off_event
+-- For the look-ups only: a ledger that is filled before anything has gathered statistics.
 ALTER TABLE corrigenda.event SET (autovacuum_enabled = off)
 
+-- name: autovacuum_off_payload
+ALTER TABLE corrigenda.payload SET (autovacuum_enabled = off)
+
 -- name: sample_events
-SELECT seq, stream, request FROM corrigenda.event WHERE seq = ANY(%(seqs)s)
+SELECT stream, request FROM corrigenda.event WHERE seq = ANY(%(seqs)s)
