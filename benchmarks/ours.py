@@ -160,6 +160,7 @@ def _process(url: str, home: Path, threads: int, seconds: float) -> Run:
         with raw(url, home) as ledger:
             return measure(ledger.writer, threads=threads, seconds=seconds, ready=_ready)
     except CorrigendaError as error:  # which does not survive the way between processes
+        _barriers[0].abort()  # nobody has to wait for this one
         raise RuntimeError(f"{error.code}: {error}") from None
 
 

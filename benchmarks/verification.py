@@ -30,7 +30,8 @@ class Verified:
         """Verify it once; `peak_mb` is the highest of all runs."""
         (found,) = verify_rate.measure(self._url, self._home, self._ledger, 1)
         self.peak_mb = max(self.peak_mb, found["peak_mb"])
-        return Run(found["events"], found["seconds"], [found["seconds"]])
+        seconds = found["events"] / found["rate"]
+        return Run(found["events"], seconds, [seconds])
 
 
 @contextmanager
