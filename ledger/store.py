@@ -328,7 +328,7 @@ def _stored(row: Row) -> Stored:
 
 
 def _unavailable(error: Exception, *, lost: bool) -> Exception:
-    said = " ".join(str(error).split())[:300]
+    said = in_short(error)
     if lost:
         return failure(
             "UNAVAILABLE",
@@ -336,3 +336,9 @@ def _unavailable(error: Exception, *, lost: bool) -> Exception:
             "not known: repeat it with the same idempotency key. Check that the server runs and the URL is right.",
         )
     return failure("UNAVAILABLE", f"The database refused for now ({said}); nothing was stored. Try again.")
+
+
+def in_short(error: Exception) -> str:
+    """Return what the database or the driver says of an error, in a line; never its details, which quote whole rows."""
+    primary = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+    return " ".join((primary or str(error)).split())[:300]
