@@ -25,7 +25,7 @@ from ledger.errors import CorrigendaError, UnavailableError, failure, refuse
 from ledger.flush import Flush
 from ledger.limits import GROUP_BYTES_MAX, GROUP_EVENTS_MAX, QUEUE_MAX
 from ledger.sealing import Draft, Prepared, Sealed, Sealer, Tip, prepare
-from ledger.store import QUERIES, Database, HeadRow, Store, Stored, Write, in_short
+from ledger.store import QUERIES, Database, HeadRow, Store, Stored, Write, in_short, no_head_row
 from ledger.verified import Recorded, VerifiedLedger
 from ledger.wire import integer
 
@@ -409,6 +409,8 @@ def _all(linked: Linked) -> list[Sealed]:
 
 
 def _head_row(answer: PGresult) -> HeadRow:
+    if answer.ntuples == 0:
+        raise no_head_row()
     seq, hash_, incarnation, gen, projector = (answer.get_value(0, column) for column in range(5))
     return HeadRow(integer(seq), hash_ or b"", integer(incarnation), integer(gen), integer(projector))
 
