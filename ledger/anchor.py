@@ -229,6 +229,10 @@ class Anchor:
         Two processes that followed the same entries extend it in either order. A different entry, or a gap before the
         first, is Unusable: one of the two is not what was written.
         """
+        if not links:
+            return
+        if links[-1].position - links[0].position + 1 != len(links):
+            raise ValueError("the entries are not consecutive")
         with self._writing():
             size, head, last = self._end()
             known: int = size - links[0].position
