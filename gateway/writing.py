@@ -114,6 +114,7 @@ class Writer:
             known = self._ledger.walk.position
             first = self._first(keyed)
             if first is not None:
+                self._ledger.catch_up()  # it is told of a ledger that is whole, like any other answer
                 return self._replay(keyed, first)
             try:
                 return self._decide(self._page(), keyed)
