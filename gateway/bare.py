@@ -240,7 +240,11 @@ class BareGateway:
             url = self._settings.database_url
             if url is None:
                 self._server = attach(
-                    self._settings.home, grace_s=self._settings.embedded_grace_s, create=self._create, say=self._say
+                    self._settings.home,
+                    grace_s=self._settings.embedded_grace_s,
+                    create=self._create,
+                    say=self._say,
+                    postgres_bin=self._settings.postgres_bin,
                 )
                 url = self._server.dsn
             self._database = Database(url, pooled=self._settings.pooled)

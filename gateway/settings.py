@@ -28,6 +28,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     embedder: str
     index: str
     embedded_grace_s: float
+    postgres_bin: Path | None = None
 
 
 def read_settings(
@@ -58,6 +59,7 @@ def read_settings(
         embedder=embedder or environ.get("CORRIGENDA_EMBEDDER") or "builtin",
         index=_one_of(environ, "CORRIGENDA_INDEX", ("faiss", "exact")),
         embedded_grace_s=_seconds(environ, "CORRIGENDA_EMBEDDED_GRACE_S", EMBEDDED_GRACE_S),
+        postgres_bin=_folder(environ, "CORRIGENDA_POSTGRES_BIN"),
     )
 
 
@@ -79,6 +81,11 @@ def _data_folder(environ: Mapping[str, str]) -> Path:
     if os.uname().sysname == "Darwin":
         return Path("~/Library/Application Support/corrigenda")
     return Path(environ.get("XDG_DATA_HOME") or "~/.local/share") / "corrigenda"
+
+
+def _folder(environ: Mapping[str, str], name: str) -> Path | None:
+    """Return a folder that the environment names, absolute; whether there is one is for its user to say."""
+    return Path(environ[name]).expanduser().absolute() if environ.get(name) else None
 
 
 def _user() -> str:
