@@ -25,7 +25,7 @@ from ledger.codec import NotCanonical, read_entry
 from ledger.digest import LedgerKeys, link
 from ledger.errors import CorrigendaError, IntegrityError, NotFoundError, failure
 from ledger.governance import AssignedName, LedgerOpened, NameAssigned
-from ledger.opening import find_ledger, open_ledger
+from ledger.opening import find_ledger, init_ledger, not_configured, open_ledger
 from ledger.store import Database, Store
 from ledger.verified import VerifiedLedger
 from ledger.verify import verify
@@ -83,23 +83,26 @@ class BareGateway:
         upgrade(self._connected().url)
         return {"before": before, "revision": self.schema_current()}
 
-    def init(self, *, tenant: str | None = None, origin: str | None = None) -> Document:
-        """Make schema, keys and ledger where there are none; what is there stays."""
+    def init(self, *, origin: str | None = None) -> Document:
+        """Make schema, keys and the tenant's ledger where there are none; what is there stays."""
         migrated = self.migrate()
-        ledger = open_ledger(
+        tenant, files = self._settings.tenant, self._settings.keys
+        ledger = init_ledger(
             self._connected(),
-            tenant=tenant or self._settings.tenant,
-            files=self._settings.keys,
+            tenant=tenant,
+            files=files,
             clock=system_clock,
+            anchors=self._settings.anchors,
             origin=origin,
         )
+        ledger.close()
         return {
             "ledger": ledger.store.ledger,
             "origin": ledger.origin,
-            "tenant": tenant or self._settings.tenant,
+            "tenant": tenant,
             "revision": migrated["revision"],
-            "ledger_key": str(self._settings.keys.ledger),
-            "signing_key": str(self._settings.keys.signing),
+            "ledger_key": str(files.ledger),
+            "signing_key": str(files.signing),
         }
 
     # ---------------------------------------------------------------- the ledger as it lies
@@ -263,9 +266,7 @@ class BareGateway:
                     database, tenant=self._settings.tenant, files=self._settings.keys, clock=system_clock
                 ).store.ledger
             if ledger is None:
-                raise failure(
-                    "NOT_CONFIGURED", "The database holds no ledger yet. Run `corrigenda db init` to make one."
-                )
+                raise not_configured(self._settings.tenant)
             self._store = Store(database, ledger)
         return self._store
 

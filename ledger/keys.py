@@ -21,6 +21,13 @@ from ledger.errors import failure
 _FORMAT = "corrigenda-ledger-key/1"
 
 
+class KeyFiles(msgspec.Struct, frozen=True):
+    """Where the two keys lie."""
+
+    ledger: Path
+    signing: Path
+
+
 class LedgerKeyFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The JSON in a ledger key file: two secrets of 32 bytes, base64."""
 

@@ -15,10 +15,26 @@ WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'zero_damaged_
 -- name: find_tenant
 SELECT ledger FROM corrigenda.tenant WHERE name = %(tenant)s
 
--- name: any_ledger
--- Whether a tenant is known, and whether anything of a ledger is there: with the second alone, a row was removed.
-SELECT EXISTS (SELECT 1 FROM corrigenda.tenant),
-       EXISTS (SELECT 1 FROM corrigenda.head) OR EXISTS (SELECT 1 FROM corrigenda.event)
+-- name: any_orphan
+-- Whether a head or an event is there that no tenant's row leads to. It steps from ledger to ledger by the primary key.
+WITH RECURSIVE known AS (
+    SELECT min(ledger) AS ledger FROM corrigenda.event
+    UNION ALL
+    SELECT (SELECT min(ledger) FROM corrigenda.event WHERE ledger > known.ledger) FROM known
+    WHERE known.ledger IS NOT NULL
+)
+SELECT EXISTS (
+    SELECT 1 FROM (SELECT ledger FROM known UNION SELECT ledger FROM corrigenda.head) l
+    WHERE l.ledger IS NOT NULL AND NOT EXISTS (SELECT 1 FROM corrigenda.tenant t WHERE t.ledger = l.ledger))
+
+-- name: read_openings
+-- Every tenant's row with its ledger's event 0; read before another ledger is made, under the lock of first use.
+SELECT t.name, t.ledger, e.envelope, e.seal, p.salt, p.body
+FROM corrigenda.tenant t
+LEFT JOIN LATERAL (
+    SELECT envelope, seal FROM corrigenda.event WHERE ledger = t.ledger AND seq = 0 LIMIT 1) e ON true
+LEFT JOIN LATERAL (
+    SELECT salt, body FROM corrigenda.payload WHERE ledger = t.ledger AND seq = 0 LIMIT 1) p ON true
 
 -- name: insert_tenant
 INSERT INTO corrigenda.tenant (name, ledger) VALUES (%(tenant)s, %(ledger)s)

@@ -185,7 +185,7 @@ def init(words: Words) -> None:
 
 def bare(where: Words) -> Words:
     """Return the arguments of `open_bare` among those of `open_gateway`."""
-    return {name: where.get(name) for name in ("database_url", "home", "project")}
+    return {name: where.get(name) for name in ("database_url", "home", "tenant", "project")}
 
 
 def modules(words: Words) -> None:
