@@ -131,6 +131,10 @@ SELECT e.seq, e.envelope, e.seal, p.salt, p.body
 FROM corrigenda.event e LEFT JOIN corrigenda.payload p ON p.ledger = e.ledger AND p.seq = e.seq
 WHERE e.ledger = %(ledger)s AND e.stream = %(stream)s ORDER BY e.stream_seq
 
+-- name: find_streams
+SELECT stream FROM corrigenda.event
+WHERE ledger = %(ledger)s AND stream_seq = 0 AND starts_with(stream, %(prefix)s) ORDER BY stream LIMIT 10
+
 -- name: read_outbox
 SELECT seq, revision, effect, lineage FROM corrigenda.outbox
 WHERE ledger = %(ledger)s AND seq > %(after)s AND seq <= %(until)s ORDER BY seq, revision LIMIT %(limit)s
