@@ -27,7 +27,7 @@ CLIENT = Path(__file__).with_name("pooled_client.py")
 POOL = 2
 PORT = 6432
 PROCESSES, THREADS, ACTS = 3, 3, 4
-SLOW_S = 40.0
+SLOW_S = 90.0
 
 pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
 
