@@ -15,6 +15,7 @@ from gateway import checkpoints, checks
 from gateway.embedded import Say, Server, attach, locate
 from gateway.following import Waiting
 from gateway.listing import Listing, Wanted
+from gateway.migrating import migrate
 from gateway.positions import no_event, parse_position, wait_until_at
 from gateway.replies import LogItem, Status, Verification
 from gateway.settings import Settings, read_settings
@@ -30,7 +31,7 @@ from ledger.opening import find_ledger, init_ledger, not_configured, open_ledger
 from ledger.store import Database, Store
 from ledger.verified import VerifiedLedger
 from ledger.verify import verify
-from migrations import LATEST, upgrade
+from migrations import LATEST
 from projections.lineage import QUERIES
 
 WALKED_EVENTS_MAX = 50_000
@@ -77,7 +78,7 @@ class BareGateway:
         before = self.schema_current()
         if before is not None and before > LATEST:
             self._connected().check_schema()
-        upgrade(self._connected().url)
+        migrate(self._connected().url)
         return {"before": before, "revision": self.schema_current()}
 
     def init(self, *, origin: str | None = None) -> Document:
@@ -282,7 +283,7 @@ class BareGateway:
         if self._store is None:
             database = self._connected()
             if self._create and self._settings.database_url is None and (database.schema_version() or "") < LATEST:
-                upgrade(database.url)
+                migrate(database.url)
             database.check_schema()
             ledger = find_ledger(database, self._settings.tenant)
             if ledger is None and self._create:

@@ -6,6 +6,7 @@ from pathlib import Path
 from gateway import schemas
 from gateway.bare import BareGateway, open_bare
 from gateway.embedded import Say, Server, attach
+from gateway.migrating import migrate
 from gateway.permissions import Actor, granted
 from gateway.service import Gateway
 from gateway.settings import Settings, read_settings
@@ -15,7 +16,7 @@ from ledger.errors import CorrigendaError
 from ledger.limits import INDEX_WAIT_S
 from ledger.opening import open_ledger
 from ledger.store import Database
-from migrations import LATEST, upgrade
+from migrations import LATEST
 from projections import embedders
 from projections.directory import DirectoryProjector
 from projections.index import VectorIndex
@@ -115,7 +116,7 @@ def connect(settings: Settings, say: Say | None = None, *, create: bool = True) 
     database = Database(url, pooled=settings.pooled, durable=True, revive=attached if embedded else None)
     try:
         if create and embedded and (database.schema_version() or "") < LATEST:
-            upgrade(url)
+            migrate(url)
         database.check_schema()
     except BaseException:
         close()

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import psycopg
 
+from ledger import driver
 from ledger.chain import Entry, Envelope, broken
 from ledger.errors import failure
 from ledger.outbox import outbox_writes
@@ -110,6 +111,9 @@ def meaning(error: psycopg.Error, position: int) -> Exception:
             check="projections",
             exit_code=12,
         )
+    known = driver.refusal(error)
+    if known is not None:
+        return known
     said = " ".join(str(error).split())[:300]
     return failure("UNAVAILABLE", f"The database refused this append ({said}); nothing was stored.")
 

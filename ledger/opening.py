@@ -215,11 +215,12 @@ def _first_use(database: Database, tenant: str, files: KeyFiles, clock: Clock, o
 def _write_first(
     connection: psycopg.Connection[Row], ledger: str, tenant: str, files: KeyFiles, clock: Clock, origin: str
 ) -> None:
+    # first of all, so that a database which takes no writes is met before a key is made
+    connection.execute(QUERIES["insert_tenant"], {"tenant": tenant, "ledger": ledger})
     derived = keys.make_ledger_key(files.ledger).for_ledger(ledger)
     public_key = keys.verifier_key(origin, keys.make_signing_key(files.signing))
     entry, salt, body = opening_entry(ledger, tenant, origin, public_key, stamp(clock()), derived.seal, UlidMint(clock))
-    params = {"tenant": tenant, "ledger": ledger, "hash": entry.hash, "projector": 1}
-    connection.execute(QUERIES["insert_tenant"], params)
+    params = {"ledger": ledger, "hash": entry.hash, "projector": 1}
     connection.execute(QUERIES["insert_head"], params)
     columns = {
         "seqs": [0],

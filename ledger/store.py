@@ -14,7 +14,8 @@ import psycopg
 from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
 
-from ledger.errors import failure, refuse
+from ledger import driver
+from ledger.errors import CorrigendaError, failure, refuse
 from ledger.sql import load
 from migrations import LATEST
 
@@ -85,7 +86,7 @@ class Database:
         """Hold the connection for one READ COMMITTED transaction; inside another one, for a part of that.
 
         A connection that cannot be made, or that is lost, is UNAVAILABLE; lost while it commits, the outcome is
-        unknown, and the message says so.
+        unknown, and the message says so. A database without writes, or with another schema: as `driver.refusal`.
         """
         with self._lock:
             depth = self._depth
@@ -96,6 +97,11 @@ class Database:
                     yield connection
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 raise _unavailable(error, lost=not self._is_alive()) from error
+            except psycopg.Error as error:
+                meaning = driver.refusal(error)
+                if meaning is None:
+                    raise
+                raise meaning from error
             finally:
                 self._depth = depth
                 # Whatever interrupted us, a signal included: a transaction that stayed open would swallow the next
@@ -198,8 +204,10 @@ class Database:
         try:
             with self.transaction() as connection:
                 row = connection.execute(QUERIES["schema_version"]).fetchone()
-        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
-            return None
+        except CorrigendaError as error:
+            if isinstance(error.__cause__, driver.NO_SCHEMA):
+                return None
+            raise
         return None if row is None else str(row[0])
 
     def check_durability(self) -> None:
