@@ -26,8 +26,8 @@ def refusal(error: psycopg.Error) -> CorrigendaError | None:
         return failure(
             "SCHEMA_MISMATCH",
             f"The database should hold the ledger's schema, version {LATEST}, and a part is missing or of another "
-            f"form ({said(error)}). Nothing was stored, and what is stored was not touched. Put that part back as it was, "
-            "from a backup if need be.",
+            f"form ({said(error)}). Nothing was stored, and what is stored was not touched. Put that part back as it "
+            "was, from a backup if need be.",
             expected=LATEST,
             found=said(error),
         )

@@ -44,6 +44,8 @@ def open_ledger(
     Errors: NOT_CONFIGURED (no such tenant), LEDGER_UNVERIFIED (no key, or a foreign one), INTEGRITY_BROKEN (event 0 or
     the tenant's row is not what was written).
     """
+    if create:
+        keys.sweep(files)
     found = find_ledger(database, tenant)
     if found is None and create and tenant == TENANT:
         return init_ledger(database, tenant=tenant, files=files, clock=clock, anchors=anchors)
@@ -67,6 +69,7 @@ def init_ledger(
     key, or a foreign one), INVALID_INPUT (another origin than event 0's, or the origin of another ledger),
     INTEGRITY_BROKEN (an event 0 or a tenant's row is not what was written).
     """
+    keys.sweep(files)
     found, trust = find_ledger(database, tenant), "first_use"
     if found is None:
         found, trust = _first_use(database, tenant, files, clock, origin), "opening"

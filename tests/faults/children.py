@@ -80,6 +80,7 @@ MOMENTS: dict[str, tuple[object, str, bool]] = {
     "before the rename": (snapshot, "publish_directory", False),
     "after the rename": (snapshot, "publish_directory", True),
     "before the ledger key": (keys, "_write_once", False),
+    "before a key file is in place": (os, "link", False),
     "after the ledger key": (keys, "make_ledger_key", True),
     "after both keys": (opening, "opening_entry", False),
     "before event 0 is committed": (opening, "_write_first", True),

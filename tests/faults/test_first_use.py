@@ -1,6 +1,7 @@
 """First use: however many come at once, and whoever is killed, one ledger with one pair of keys; looking makes none."""
 
 import contextlib
+import fcntl
 import shutil
 import stat
 import tempfile
@@ -129,6 +130,30 @@ def test_a_ledger_that_was_made_unreported_is_found_next_time(migrated: Document
     before = assert_one_of_everything(migrated), keys_of(migrated)
     run("visit", migrated)
     assert (assert_one_of_everything(migrated), keys_of(migrated)) == before
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_what_a_killed_first_use_left_is_swept(migrated: Document, name: str) -> None:
+    """Killed while a key file was written: the half-written one is gone after the next use, a living writer's is not,
+    and nothing else is touched.
+    """
+    folder = Path(migrated["home"]) / "keys"
+    kill("visit", migrated, "before a key file is in place", nth=1 + KEYS.index(name))
+    (left,) = [one for one in keys_of(migrated) if one.startswith(f".{name}-")]
+    others = [folder / f".{name}-notours", folder / f"{name}.bak", folder / f".{name}-{'a' * 16}.txt"]
+    for other in others:
+        other.write_text("kept")
+    living = folder / f".{name}-{'b' * 16}"
+    with living.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        run("visit", migrated)
+        assert not (folder / left).exists()
+        assert living.exists() and all(other.exists() for other in others)
+    run("visit", migrated)
+    assert not living.exists()
+    for other in others:
+        other.unlink()
+    assert_one_of_everything(migrated)
 
 
 # ---------------------------------------------------------------- a key that is missing, foreign or open
