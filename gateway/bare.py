@@ -22,10 +22,11 @@ from gateway.settings import Settings, read_settings
 from gateway.streams import find_streams
 from ledger import keys
 from ledger.anchor import Anchor
+from ledger.census import holds_ledger
 from ledger.clock import system_clock
 from ledger.codec import read_entry
 from ledger.digest import LedgerKeys, link
-from ledger.errors import CorrigendaError, IntegrityError, NotFoundError, failure
+from ledger.errors import CorrigendaError, IntegrityError, failure
 from ledger.governance import LedgerOpened
 from ledger.opening import find_ledger, init_ledger, not_configured, open_ledger
 from ledger.store import Database, Store
@@ -301,10 +302,7 @@ class BareGateway:
             return False
         if self._connected().schema_version() is None:
             return False
-        try:
-            return find_ledger(self._connected(), self._settings.tenant) is not None
-        except NotFoundError:  # another tenant's
-            return True
+        return holds_ledger(self._connected())
 
     def _keys(self) -> LedgerKeys | None:
         """Return the ledger's keys, or None if there is no key file that can be used."""

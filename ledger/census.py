@@ -15,7 +15,7 @@ from ledger.chain import Entry, broken
 from ledger.errors import failure
 from ledger.governance import LedgerName, LedgerOpened
 from ledger.keys import KeyFiles
-from ledger.store import QUERIES, Row
+from ledger.store import QUERIES, Database, Row
 
 
 class Opening(NamedTuple):
@@ -34,6 +34,14 @@ def check_rows(connection: psycopg.Connection[Row]) -> None:
     row = connection.execute(QUERIES["any_orphan"]).fetchone()
     if row is not None and row[0]:
         raise broken(0, "chain", "a tenant's row for the ledger that is there", "none")
+
+
+def holds_ledger(database: Database) -> bool:
+    """Report whether the database holds a ledger, whoever's; one without its tenant's row is INTEGRITY_BROKEN."""
+    with database.transaction() as connection:
+        check_rows(connection)
+        row = connection.execute(QUERIES["any_tenant"]).fetchone()
+    return row is not None and bool(row[0])
 
 
 def survey(connection: psycopg.Connection[Row], files: KeyFiles) -> frozenset[str]:

@@ -27,6 +27,9 @@ SELECT EXISTS (
     SELECT 1 FROM (SELECT ledger FROM known UNION SELECT ledger FROM corrigenda.head) l
     WHERE l.ledger IS NOT NULL AND NOT EXISTS (SELECT 1 FROM corrigenda.tenant t WHERE t.ledger = l.ledger))
 
+-- name: any_tenant
+SELECT EXISTS (SELECT 1 FROM corrigenda.tenant)
+
 -- name: read_openings
 -- Every tenant's row with its ledger's event 0; read before another ledger is made, under the lock of first use.
 SELECT t.name, t.ledger, e.envelope, e.seal, p.salt, p.body

@@ -133,3 +133,12 @@ def test_a_tenant_that_is_not_there_names_the_command_that_makes_it() -> None:
     assert "`corrigenda db init --tenant 'new one'`" in done.err
     assert corrigenda("db", "init", "--tenant", "new one").code == 0
     assert corrigenda("status", "--tenant", "new one").code == 0
+
+
+def test_no_key_is_made_beside_any_tenants_ledger(home: Path) -> None:
+    """`keys generate` with a key gone is exit 15, whichever tenant is asked for: a new key could check none of them."""
+    (home / "keys" / "ledger.key").unlink()
+    for tenant in ("local", "acme", "zeta"):
+        done = corrigenda("keys", "generate", "--tenant", tenant)
+        assert done.code == 15 and "LEDGER_UNVERIFIED" in done.err
+    assert [path.name for path in (home / "keys").iterdir()] == ["signing.pem"]
