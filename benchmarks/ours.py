@@ -13,6 +13,7 @@ from pathlib import Path
 
 import corrigenda
 import migrations
+from benchmarks import server
 from benchmarks.workload import READY_TIMEOUT_S, Append, Run, body, measure, together
 from ledger import memories
 from ledger.appending import Projector
@@ -53,7 +54,7 @@ class RawLedger:
 
     def __init__(self, url: str, home: Path, *, models: bool = False) -> None:
         self._models = models
-        self._database = Database(url, durable=True)
+        self._database = Database(server.as_writer(url), durable=True)
         files = KeyFiles(home / "keys" / "ledger.key", home / "keys" / "signing.pem")
         self.ledger = open_ledger(
             self._database, tenant="local", files=files, anchors=home / "anchor", clock=system_clock
@@ -192,7 +193,7 @@ def commands(url: str, home: Path) -> Generator[Commands]:
 
 
 def _gateway(url: str, home: Path) -> "corrigenda.Gateway":
-    return corrigenda.open(url, home=home, project=PROJECT, actor="agent:bench", embedder="none")
+    return corrigenda.open(server.as_writer(url), home=home, project=PROJECT, actor="agent:bench", embedder="none")
 
 
 def _text(told: str) -> RevisionText:

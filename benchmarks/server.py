@@ -13,12 +13,14 @@ from pathlib import Path
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from gateway.embedded.cluster import OWNER, WRITER
 from ledger.sql import load
 from ledger.store import Database
 
 QUERIES = load("benchmarks")
+LOGIN = "corrigenda_bench_writer"
 SETTINGS = ("server_version", "fsync", "synchronous_commit", "full_page_writes", "wal_sync_method", "shared_buffers")
 WAL_VIEW_SINCE = 180000  # from this version on the flushes of the log are counted in pg_stat_io
 
@@ -45,7 +47,7 @@ def _embedded() -> Generator[str]:
         home = Path(folder) / "server"
         home.mkdir(mode=0o700)
         with attach(home, grace_s=5.0) as server:
-            yield server.dsn
+            yield server.owner_dsn
         stop(home, remove=True)
 
 
@@ -60,6 +62,18 @@ def fresh_database(server_url: str) -> Generator[str]:
             yield make_conninfo(server_url, dbname=name)
         finally:
             connection.execute(dropping.format(sql.Identifier(name)))
+
+
+def as_writer(url: str) -> str:
+    """Return the connection string of a migrated database as the role that serves: on a given server one of our own."""
+    if conninfo_to_dict(url).get("user") in (OWNER, WRITER):
+        return make_conninfo(url, user=WRITER)
+    login, password = sql.Identifier(LOGIN), "only for measuring"
+    with psycopg.connect(url, autocommit=True) as connection:
+        if not connection.execute(QUERIES["has_role"], {"name": LOGIN}).fetchall():
+            making = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} IN ROLE {}")
+            connection.execute(making.format(login, password, sql.Identifier(WRITER)))
+    return make_conninfo(url, user=LOGIN, password=password)
 
 
 def settings(url: str) -> dict[str, str]:

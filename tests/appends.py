@@ -23,6 +23,7 @@ from ledger.sealing import Draft
 from ledger.store import Database
 from ledger.verified import VerifiedLedger
 from tests.house import rows
+from tests.roles import as_owner
 
 DEADLINE_S = 30.0
 KIND = "name_"  # what the streams of such events begin with; tests leave it out
@@ -79,7 +80,7 @@ class Appends:
     @contextmanager
     def waiting(self) -> Generator[None]:
         """Let whatever is submitted inside the block wait until its end."""
-        with psycopg.connect(self.url) as connection:
+        with psycopg.connect(as_owner(self.url)) as connection:
             connection.execute(LOCK_HEAD)
             plug = self.submit("plug")
             waiter(self.url)
@@ -148,7 +149,7 @@ def on_stream(url: str, stream: str) -> list[int]:
 
 def waiter(url: str) -> int:
     """Wait until some backend waits for a lock, and return its process id."""
-    with psycopg.connect(url, autocommit=True) as connection:
+    with psycopg.connect(as_owner(url), autocommit=True) as connection:
         return until(lambda: [pid for (pid,) in connection.execute(WAITERS).fetchall()])[0]
 
 
@@ -164,7 +165,7 @@ def until(ask: "Callable[[], list[int]]") -> list[int]:
 @contextmanager
 def planted(url: str, body: str, *, table: str = "event", when: str = "BEFORE INSERT") -> Generator[None]:
     """Plant a trigger with this PL/pgSQL body, for each row of a table, as its owner could."""
-    with psycopg.connect(url, autocommit=True) as connection:
+    with psycopg.connect(as_owner(url), autocommit=True) as connection:
         connection.execute("SET client_min_messages = warning")
         connection.execute(
             f"CREATE OR REPLACE FUNCTION public.planted() RETURNS trigger LANGUAGE plpgsql AS "
