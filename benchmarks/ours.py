@@ -13,7 +13,7 @@ from pathlib import Path
 
 import corrigenda
 import migrations
-from benchmarks import server
+from benchmarks.server import as_writer
 from benchmarks.workload import READY_TIMEOUT_S, Append, Run, body, measure, together
 from ledger import memories
 from ledger.appending import Projector
@@ -41,12 +41,14 @@ def content(number: int) -> str:
     return f"{number}: the carrier prints destination handling under the plain code; three invoices show it"
 
 
-def prepare(url: str, home: Path) -> None:
-    """Make the schema and a ledger in an empty database, and name what the commands will name."""
+def prepare(url: str, home: Path) -> str:
+    """Make a ledger in an empty database, with what the commands will name, and return the writer's URL of it."""
     home.mkdir(mode=0o700)
     migrations.upgrade(url)
-    with _gateway(url, home) as gateway:
+    writer = as_writer(url)
+    with _gateway(writer, home) as gateway:
         gateway.remember(content(0))
+    return writer
 
 
 class RawLedger:
@@ -54,7 +56,7 @@ class RawLedger:
 
     def __init__(self, url: str, home: Path, *, models: bool = False) -> None:
         self._models = models
-        self._database = Database(server.as_writer(url), durable=True)
+        self._database = Database(url, durable=True)
         files = KeyFiles(home / "keys" / "ledger.key", home / "keys" / "signing.pem")
         self.ledger = open_ledger(
             self._database, tenant="local", files=files, anchors=home / "anchor", clock=system_clock
@@ -193,7 +195,7 @@ def commands(url: str, home: Path) -> Generator[Commands]:
 
 
 def _gateway(url: str, home: Path) -> "corrigenda.Gateway":
-    return corrigenda.open(server.as_writer(url), home=home, project=PROJECT, actor="agent:bench", embedder="none")
+    return corrigenda.open(url, home=home, project=PROJECT, actor="agent:bench", embedder="none")
 
 
 def _text(told: str) -> RevisionText:

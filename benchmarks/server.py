@@ -15,13 +15,15 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from gateway.embedded.cluster import OWNER, WRITER
+from gateway.embedded import WRITER
+from gateway.embedded.cluster import OWNER
 from ledger.sql import load
 from ledger.store import Database
 
 QUERIES = load("benchmarks")
-LOGIN = "corrigenda_bench_writer"
 SETTINGS = ("server_version", "fsync", "synchronous_commit", "full_page_writes", "wal_sync_method", "shared_buffers")
+LOGIN = "corrigenda_bench_writer"
+_LOGIN, _PASSWORD = sql.Identifier(LOGIN), secrets.token_urlsafe()  # the login lives for one run
 WAL_VIEW_SINCE = 180000  # from this version on the flushes of the log are counted in pg_stat_io
 
 
@@ -36,7 +38,11 @@ def durable_server() -> Generator[str]:
 
 @contextmanager
 def _given(url: str) -> Generator[str]:
-    yield url
+    try:
+        yield url
+    finally:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(_LOGIN))
 
 
 @contextmanager
@@ -65,15 +71,17 @@ def fresh_database(server_url: str) -> Generator[str]:
 
 
 def as_writer(url: str) -> str:
-    """Return the connection string of a migrated database as the role that serves: on a given server one of our own."""
-    if conninfo_to_dict(url).get("user") in (OWNER, WRITER):
+    """Return the connection string of a migrated database as a role that a service may have: it can only add.
+
+    The embedded server knows such a role; on a server that was given, a login is made, and dropped at the end.
+    """
+    if conninfo_to_dict(url).get("user") == OWNER:
         return make_conninfo(url, user=WRITER)
-    login, password = sql.Identifier(LOGIN), "only for measuring"
     with psycopg.connect(url, autocommit=True) as connection:
-        if not connection.execute(QUERIES["has_role"], {"name": LOGIN}).fetchall():
-            making = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} IN ROLE {}")
-            connection.execute(making.format(login, password, sql.Identifier(WRITER)))
-    return make_conninfo(url, user=LOGIN, password=password)
+        connection.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(_LOGIN))
+        making = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} IN ROLE {}")
+        connection.execute(making.format(_LOGIN, _PASSWORD, sql.Identifier(WRITER)))
+    return make_conninfo(url, user=LOGIN, password=_PASSWORD)
 
 
 def settings(url: str) -> dict[str, str]:
