@@ -3,9 +3,6 @@
 -- name: settings
 SELECT name, setting FROM pg_settings WHERE name = ANY(%(names)s)
 
--- name: has_role
-SELECT 1 FROM pg_roles WHERE rolname = %(name)s
-
 -- name: wal_syncs
 SELECT coalesce(sum(fsyncs), 0) FROM pg_stat_io WHERE object = 'wal' AND backend_type = 'client backend'
 
