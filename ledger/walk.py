@@ -119,6 +119,10 @@ class Walk:
             row = store.head()
             while True:
                 self._follow_to(row.seq, store)
+                if row.seq < self.position:  # lost; or others, while this was followed, were anchored beyond that row
+                    row = store.head()
+                    if row.seq > self.position:
+                        continue
                 self.check_head(row)
                 self.keep()
                 if not store.goes_on_above(row.seq):
