@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
-from gateway import checkpoints, checks
+from gateway import anchors, checkpoints, checks
 from gateway.embedded import Say, Server, attach
 from gateway.positions import no_event, parse_position, wait_until_at
 from gateway.replies import LogItem, Status, Verification
@@ -111,11 +111,23 @@ class BareGateway:
         last: int | None = None,
         progress: checkpoints.Progress | None = None,
         checkpoint: bytes | None = None,
+        since: bytes | None = None,
     ) -> Verification:
-        """Return what one pass over everything that is stored found, and whether it bears out a checkpoint."""
-        report = verify(
-            self._opened(), self._keys(), first=first or 0, last=last, progress=progress, checkpoint=checkpoint
-        )
+        """Return what one pass over everything that is stored found, and whether it bears out anchor and checkpoint.
+
+        It begins at the checkpoint `since` where the anchor bears that out, else at the first event.
+        """
+        with anchors.found(self._opened(), self._settings.anchors) as anchor:
+            report = verify(
+                self._opened(),
+                self._keys(),
+                anchor=anchor,
+                first=first or 0,
+                last=last,
+                progress=progress,
+                checkpoint=checkpoint,
+                since=since,
+            )
         return msgspec.convert(report, Verification, from_attributes=True)
 
     def sign_checkpoint(

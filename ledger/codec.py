@@ -4,7 +4,7 @@ The stored bytes are authoritative. Reading therefore always ends in `canonical(
 could be written in two ways is refused.
 """
 
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -44,7 +44,10 @@ TAGS: dict[type[Facts], str] = {facts: tag for tag, (facts, _) in EVENT_TYPES.it
 
 _encoder = msgspec.json.Encoder()
 _NUL = b"\\u0000"
+_BACKSLASH = b"\\"
+_END = b'","v":1}'  # what every envelope of this version ends with, after its type
 _StructT = TypeVar("_StructT", bound=Struct)
+_FactsT = TypeVar("_FactsT", bound=Facts)
 
 
 class _RawEnvelope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,7 +76,17 @@ class _RawEnvelope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     v: int
 
 
+class _Typed(Envelope, Generic[_FactsT], frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`Envelope` with the facts of one type, so that it is parsed in one go. The field keeps its place in the order."""
+
+    facts: _FactsT
+
+
 _envelopes = msgspec.json.Decoder(_RawEnvelope)
+_typed: dict[bytes, tuple[str, "msgspec.json.Decoder[Envelope]"]] = {
+    tag.encode(): (tag, msgspec.json.Decoder(cast(Any, _Typed)[facts]))  # Any: a type that is only known here
+    for tag, (facts, _) in EVENT_TYPES.items()
+}
 _facts = {tag: msgspec.json.Decoder(facts) for tag, (facts, _) in EVENT_TYPES.items()}
 _payloads = {tag: msgspec.json.Decoder(payload) for tag, (_, payload) in EVENT_TYPES.items() if payload is not None}
 
@@ -111,8 +124,25 @@ def decode_envelope(raw: bytes) -> Envelope:
     fields = msgspec.structs.asdict(found)
     fields["facts"] = _parse(_facts[found.type], found.facts)
     envelope = Envelope(**fields)
-    _check_canonical(envelope, raw)
+    _check_canonical(envelope, raw, ENVELOPE_BYTES_MAX)
     return envelope
+
+
+def scan_envelope(raw: bytes) -> Envelope:
+    """Parse as `decode_envelope` does, in half its time, for whoever reads a whole ledger.
+
+    The answer is of a class of its own: read it, never compare it with another envelope.
+    """
+    known = _typed.get(raw[raw.rfind(b'"', 0, -len(_END)) + 1 : -len(_END)])
+    if known is not None and _is_sound(raw, ENVELOPE_BYTES_MAX):
+        tag, decoder = known
+        try:
+            found = decoder.decode(raw)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            found = None
+        if found is not None and found.type == tag and _encoder.encode(found) == raw:
+            return found
+    return decode_envelope(raw)  # which says what is wrong with it
 
 
 def decode_payload(tag: str, body: bytes) -> Payload:
@@ -120,8 +150,18 @@ def decode_payload(tag: str, body: bytes) -> Payload:
     if tag not in _payloads:
         raise NotCanonical(f"an event of type {tag} has no payload")
     payload = _parse(_payloads[tag], body)
-    _check_canonical(payload, body)
+    _check_canonical(payload, body, PAYLOAD_BYTES_MAX)
     return payload
+
+
+def is_payload(tag: str, body: bytes) -> bool:
+    """Report whether the bytes are the canonical form of a payload of an event of type `tag`."""
+    if tag not in _payloads:
+        return False
+    try:
+        return _encoder.encode(_payloads[tag].decode(body)) == body and _is_sound(body, PAYLOAD_BYTES_MAX)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
 
 
 def read_entry(raw: bytes, seal: bytes, *, position: int) -> Entry:
@@ -176,12 +216,19 @@ def _parse(decoder: "msgspec.json.Decoder[_StructT]", raw: bytes | msgspec.Raw) 
         raise NotCanonical("bytes that are no text, or nested without end") from error
 
 
-def _check_canonical(value: Struct, raw: bytes) -> None:
-    """Refuse bytes that say `value` in another spelling than ours, or hold a NUL character."""
+def _check_canonical(value: Struct, raw: bytes, limit: int) -> None:
+    """Refuse bytes that say `value` in another spelling than ours, hold a NUL character, or are too many."""
     if _encoder.encode(value) != raw:
         raise NotCanonical("the same in another spelling")
     if _holds_nul(raw):
         raise NotCanonical("a NUL character in a text")
+    if len(raw) > limit:
+        raise NotCanonical(f"{len(raw)} bytes, and {limit} are allowed")
+
+
+def _is_sound(raw: bytes, limit: int) -> bool:
+    # The look for a backslash is the quick one: most envelopes hold no escape at all.
+    return len(raw) <= limit and not (_BACKSLASH in raw and _holds_nul(raw))
 
 
 def _holds_nul(raw: bytes) -> bool:
