@@ -4,8 +4,10 @@ What cannot be used is given as what is wrong with it, so that a verification ca
 """
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import psycopg
 
 from ledger.anchor import Anchor, Unusable
 from ledger.codec import NotCanonical, decode_envelope
@@ -15,7 +17,7 @@ from ledger.store import Store
 
 @contextmanager
 def found(store: Store, folder: Path) -> Generator[Anchor | Unusable | None]:
-    """Hold the ledger's anchor open: None where there is none, Unusable where it is not to be trusted or not readable."""
+    """Hold the ledger's anchor open: None where there is none, Unusable where it cannot be trusted or read."""
     anchor = _look(store, anchor_path(folder, store.ledger))
     try:
         yield anchor
@@ -37,9 +39,7 @@ def _look(store: Store, path: Path) -> Anchor | Unusable | None:
 
 def _origin(store: Store) -> str:
     """Return the origin that event 0 names; if it says nothing any more, the ledger is not the anchor's either."""
-    for stored in store.at([0]):
-        try:
+    with suppress(NotCanonical, psycopg.Error):  # tables that are gone are for the verification to find
+        for stored in store.at([0]):
             return decode_envelope(stored.envelope).log
-        except NotCanonical:
-            break
     return ""

@@ -149,6 +149,10 @@ class Anchor:
 
     def root(self, size: int | None = None) -> bytes:
         """Return the root of the tree over the first `size` entries, all by default. Beyond them: ValueError."""
+        return tree.joined(self.peaks(size))
+
+    def peaks(self, size: int | None = None) -> list[bytes]:
+        """Return the roots of that tree's complete subtrees, largest first: what it can be grown on from."""
         with self._reading():
             reached = self.state().size
             size = reached if size is None else size
@@ -160,7 +164,7 @@ class Anchor:
                 if size >> bit & 1:
                     peaks.append(self._subtree(bit, first))
                     first += 1 << bit
-        return tree.joined(peaks)
+        return peaks
 
     def known(self, streams: Iterable[str], requests: Iterable[str]) -> tuple[dict[str, StreamHead], dict[str, int]]:
         """Return where each stream ends, and at which position each request (hex digest) was carried out.

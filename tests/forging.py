@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 import msgspec
-from psycopg import sql
 
 from ledger import codec, digest
 from ledger.anchor import Anchor, Link
@@ -13,18 +12,18 @@ from tests.tampering import Tampering
 
 Change = Callable[[Envelope], Envelope]
 
-EVENT = sql.SQL(
+EVENT = (
     "UPDATE corrigenda.event SET envelope = %(envelope)s, hash = %(hash)s, seal = %(seal)s "
     "WHERE ledger = %(ledger)s AND seq = %(seq)s"
 )
-NEW_EVENT = sql.SQL(
+NEW_EVENT = (
     "INSERT INTO corrigenda.event (ledger, seq, stream, stream_seq, envelope, hash, seal, request) VALUES "
     "(%(ledger)s, %(seq)s, %(stream)s, %(stream_seq)s, %(envelope)s, %(hash)s, %(seal)s, %(request)s)"
 )
-HEAD = sql.SQL("UPDATE corrigenda.head SET seq = %(seq)s, hash = %(hash)s WHERE ledger = %(ledger)s")
+HEAD = "UPDATE corrigenda.head SET seq = %(seq)s, hash = %(hash)s WHERE ledger = %(ledger)s"
 CUT = (
-    sql.SQL("DELETE FROM corrigenda.event WHERE ledger = %(ledger)s AND seq >= %(size)s"),
-    sql.SQL("DELETE FROM corrigenda.payload WHERE ledger = %(ledger)s AND seq >= %(size)s"),
+    "DELETE FROM corrigenda.event WHERE ledger = %(ledger)s AND seq >= %(size)s",
+    "DELETE FROM corrigenda.payload WHERE ledger = %(ledger)s AND seq >= %(size)s",
 )
 
 

@@ -13,7 +13,7 @@ from ledger.verify.aside import Request
 from ledger.verify.pages import Row
 from ledger.verify.report import Check, Findings
 
-NO_ANCHOR = "there is no anchor yet, so nothing outside the database shows what was removed: trust begins with first use"
+NO_ANCHOR = "there is no anchor yet, so nothing outside the database shows what was removed: it is trust on first use"
 REQUEST_BYTES = 32
 
 
