@@ -77,9 +77,15 @@ class _RawEnvelope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class _Typed(Envelope, Generic[_FactsT], frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`Envelope` with the facts of one type, so that it is parsed in one go. The field keeps its place in the order."""
+    """`Envelope` with the facts of one type, so that it is parsed in one go. Fields keep their places in the order."""
 
     facts: _FactsT
+    op_count: Count
+    op_index: Count
+    payload_len: Count | None
+    schema: Count
+    seq: Count
+    stream_seq: Count
 
 
 _envelopes = msgspec.json.Decoder(_RawEnvelope)
@@ -134,7 +140,7 @@ def scan_envelope(raw: bytes) -> Envelope:
     The answer is of a class of its own: read it, never compare it with another envelope.
     """
     known = _typed.get(raw[raw.rfind(b'"', 0, -len(_END)) + 1 : -len(_END)])
-    if known is not None and _is_sound(raw, ENVELOPE_BYTES_MAX):
+    if known is not None and raw.endswith(_END) and _is_sound(raw, ENVELOPE_BYTES_MAX):
         tag, decoder = known
         try:
             found = decoder.decode(raw)

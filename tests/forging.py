@@ -21,6 +21,10 @@ NEW_EVENT = (
     "(%(ledger)s, %(seq)s, %(stream)s, %(stream_seq)s, %(envelope)s, %(hash)s, %(seal)s, %(request)s)"
 )
 HEAD = "UPDATE corrigenda.head SET seq = %(seq)s, hash = %(hash)s WHERE ledger = %(ledger)s"
+UNIQUE = (
+    "ALTER TABLE corrigenda.event DROP CONSTRAINT IF EXISTS event_stream",
+    "DROP INDEX IF EXISTS corrigenda.event_request",
+)
 CUT = (
     "DELETE FROM corrigenda.event WHERE ledger = %(ledger)s AND seq >= %(size)s",
     "DELETE FROM corrigenda.payload WHERE ledger = %(ledger)s AND seq >= %(size)s",
@@ -72,11 +76,20 @@ def rechain(tampering: Tampering, first: int, change: Change) -> None:
     tampering.run(HEAD, seq=stored[-1].seq, hash=previous)
 
 
-def appended(tampering: Tampering, model: int, *, seal: bytes | None = None) -> int:
+def appended(
+    tampering: Tampering,
+    model: int,
+    *,
+    seal: bytes | None = None,
+    place: int | None = None,
+    keep_request: bool = False,
+) -> int:
     """Append an event like the one at `model`, rightly linked to the last, and return its position.
 
-    It has the seal that is given, or the key's. The head row names it.
+    It has the seal that is given, or the key's; the next place in its stream, or `place`; and no request unless it is
+    to keep the model's. The head row names it, and no unique index stands in its way.
     """
+    tampering.run(*UNIQUE)
     stored: Sequence[Envelope] = [codec.decode_envelope(one.envelope) for one in tampering.store.after(-1, 1_000)]
     last = tampering.store.at([len(stored) - 1])[0]
     stream = stored[model].stream
@@ -86,12 +99,12 @@ def appended(tampering: Tampering, model: int, *, seal: bytes | None = None) -> 
         stored[model],
         seq=len(stored),
         prev_b3=digest.link(last.envelope).hex(),
-        stream_seq=len(in_stream),
+        stream_seq=len(in_stream) if place is None else place,
         stream_prev_b3=digest.stream_link(before.envelope).hex(),
         payload_len=None,
         payload_sha256=None,
-        request=None,
-        request_fp=None,
+        request=stored[model].request if keep_request else None,
+        request_fp=stored[model].request_fp if keep_request else None,
         op_index=0,
         op_count=1,
     )
@@ -105,7 +118,7 @@ def appended(tampering: Tampering, model: int, *, seal: bytes | None = None) -> 
         envelope=raw,
         hash=own,
         seal=tampering.keys.seal(own) if seal is None else seal,
-        request=None,
+        request=None if forged.request is None else bytes.fromhex(forged.request),
     )
     tampering.run(HEAD, seq=forged.seq, hash=own)
     return forged.seq
