@@ -38,8 +38,8 @@ def _look(store: Store, path: Path) -> Anchor | Unusable | None:
 
 
 def _origin(store: Store) -> str:
-    """Return the origin that event 0 names; if it says nothing any more, the ledger is not the anchor's either."""
+    """Return the origin that the first event names; if it says nothing, the ledger is not the anchor's either."""
     with suppress(NotCanonical, psycopg.Error):  # tables that are gone are for the verification to find
-        for stored in store.at([0]):
+        for stored in store.after(-1, 1):
             return decode_envelope(stored.envelope).log
     return ""

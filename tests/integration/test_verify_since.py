@@ -39,10 +39,15 @@ class Night:
         checkpoint = Checkpoint(self.tampering.origin, size, root)
         return notes.sign_checkpoint(checkpoint, key or read_signing_key(self.files.signing))
 
-    def report(self, note: bytes | None = None, anchor: Anchor | Unusable | None = None, **more: bytes) -> Report:
+    def report(
+        self,
+        note: bytes | None = None,
+        anchor: Anchor | Unusable | None = None,
+        checkpoint: bytes | None = None,
+    ) -> Report:
         """Verify from the checkpoint on."""
         store, keys = self.tampering.store, self.tampering.keys
-        return verify(store, keys, anchor=anchor or self.anchor, since=note or self.note, **more)
+        return verify(store, keys, anchor=anchor or self.anchor, since=note or self.note, checkpoint=checkpoint)
 
 
 @pytest.fixture
