@@ -124,13 +124,15 @@ def canonical(value: Any) -> bytes:  # Any: a value of JSON's types, keys ASCII
 
 def decode_envelope(raw: bytes) -> Envelope:
     """Parse an envelope strictly. Anything but the canonical form of a known type is NotCanonical."""
+    if len(raw) > ENVELOPE_BYTES_MAX:
+        raise NotCanonical(f"more than {ENVELOPE_BYTES_MAX} bytes")
     found = _parse(_envelopes, raw)
     if found.v != FORMAT_VERSION or found.type not in _facts:
         raise NotCanonical("a version or a type that is not known")
     fields = msgspec.structs.asdict(found)
     fields["facts"] = _parse(_facts[found.type], found.facts)
     envelope = Envelope(**fields)
-    _check_canonical(envelope, raw, ENVELOPE_BYTES_MAX)
+    _check_canonical(envelope, raw)
     return envelope
 
 
@@ -155,8 +157,10 @@ def decode_payload(tag: str, body: bytes) -> Payload:
     """Parse the payload of an event of type `tag` strictly; anything else is NotCanonical."""
     if tag not in _payloads:
         raise NotCanonical(f"an event of type {tag} has no payload")
+    if len(body) > PAYLOAD_BYTES_MAX:
+        raise NotCanonical(f"more than {PAYLOAD_BYTES_MAX} bytes")
     payload = _parse(_payloads[tag], body)
-    _check_canonical(payload, body, PAYLOAD_BYTES_MAX)
+    _check_canonical(payload, body)
     return payload
 
 
@@ -222,14 +226,12 @@ def _parse(decoder: "msgspec.json.Decoder[_StructT]", raw: bytes | msgspec.Raw) 
         raise NotCanonical("bytes that are no text, or nested without end") from error
 
 
-def _check_canonical(value: Struct, raw: bytes, limit: int) -> None:
-    """Refuse bytes that say `value` in another spelling than ours, hold a NUL character, or are too many."""
+def _check_canonical(value: Struct, raw: bytes) -> None:
+    """Refuse bytes that say `value` in another spelling than ours, or hold a NUL character."""
     if _encoder.encode(value) != raw:
         raise NotCanonical("the same in another spelling")
     if _holds_nul(raw):
         raise NotCanonical("a NUL character in a text")
-    if len(raw) > limit:
-        raise NotCanonical(f"{len(raw)} bytes, and {limit} are allowed")
 
 
 def _is_sound(raw: bytes, limit: int) -> bool:
