@@ -134,7 +134,10 @@ class BareGateway:
         self, *, earlier: bytes | None = None, progress: checkpoints.Progress | None = None
     ) -> Document:
         """Return a signed checkpoint of the ledger, verified whole; it extends `earlier` where that is given."""
-        return checkpoints.sign(self._opened(), self._settings.keys, earlier=earlier, progress=progress)
+        with anchors.found(self._opened(), self._settings.anchors) as anchor:
+            return checkpoints.sign(
+                self._opened(), self._settings.keys, anchor=anchor, earlier=earlier, progress=progress
+            )
 
     def show_checkpoint(self, note: bytes) -> Document:
         """Return what a checkpoint of this ledger says, its signature checked."""

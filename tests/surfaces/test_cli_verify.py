@@ -65,6 +65,25 @@ def test_since_with_a_range_is_refused(signed: Path) -> None:
     assert (done.code, done.out) == (2, "")
 
 
+def test_nothing_is_signed_that_the_anchor_does_not_bear_out(ledger: str, signed: Path) -> None:
+    """A ledger that was cut is not made good by a new checkpoint, and the refusal names the anchor's finding."""
+    size = report()["size"]
+    with psycopg.connect(ledger) as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute("DELETE FROM event WHERE seq >= %s", [size - 1])
+        connection.execute("DELETE FROM payload WHERE seq >= %s", [size - 1])
+        connection.execute("UPDATE head SET (seq, hash) = (SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1)")
+    done = corrigenda("checkpoint", "sign", "-o", "json")
+    fault = json.loads(done.err)
+    assert (done.code, done.out, fault["code"]) == (11, "", "INTEGRITY_BROKEN")
+    assert (fault["details"]["check"], fault["details"]["position"]) == ("anchor", size - 1)
+
+
+def test_what_was_signed_here_is_compared_without_a_file(signed: Path) -> None:
+    """The anchor keeps the last checkpoint, and every whole verification holds the ledger against it."""
+    assert "are those of the checkpoint" in report()["checks"]["checkpoints"]["why"]
+
+
 def test_no_anchor(signed: Path, home: Path, tmp_path: Path) -> None:
     """Without an anchor nothing is skipped for a checkpoint's sake, the report says so, and no anchor is made."""
     (home / "anchor").rename(tmp_path / "away")
