@@ -53,9 +53,3 @@ def verify(
             f"The ledger was to be read for checking, and the database refused ({said}). Nothing can be said about it "
             "until the database answers.",
         ) from error
-    except OSError as error:
-        raise failure(
-            "UNAVAILABLE",
-            f"A verification keeps what it has seen in a temporary file, and that failed ({error}). Make room, or name "
-            "another folder in TMPDIR.",
-        ) from error

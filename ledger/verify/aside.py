@@ -6,12 +6,16 @@ what does not join is found once, at the end, a bucket at a time. A look-up a st
 as all the hashing, and several times that for streams named by hashes (benchmarks/verify_rate.py).
 """
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from tempfile import TemporaryFile
 from typing import IO, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 from msgspec import Struct
+
+from ledger.errors import failure
 
 BUCKETS = 512  # at the end one bucket is held whole: 200,000 records for a hundred million streams
 HELD_MAX = 40_000
@@ -80,18 +84,22 @@ class Buckets(Generic[RecordT]):
 
     def _records(self, blocks: list[tuple[int, int]], held: list[RecordT]) -> Iterator[RecordT]:
         for place, size in blocks:
-            self._file.seek(place)
-            yield from self._decoder.decode(self._file.read(size))
+            with _room():
+                self._file.seek(place)
+                block = self._file.read(size)
+            yield from self._decoder.decode(block)
         yield from held
 
     def _spill(self) -> None:
-        place = self._file.seek(0, 2)
-        for blocks, held in zip(self._blocks, self._held, strict=True):
-            block = self._encoder.encode(held)
-            self._file.write(block)
-            blocks.append((place, len(block)))
-            place += len(block)
-            held.clear()
+        with _room():
+            place = self._file.seek(0, os.SEEK_END)
+            for blocks, held in zip(self._blocks, self._held, strict=True):
+                block = self._encoder.encode(held)
+                self._file.write(block)
+                blocks.append((place, len(block)))
+                place += len(block)
+                held.clear()
+            self._file.flush()
         self._count = 0
 
 
@@ -99,13 +107,15 @@ class Aside:
     """What one verification remembers. A context manager; the temporary file is gone afterwards."""
 
     def __enter__(self) -> Self:
-        self._file = TemporaryFile(prefix="corrigenda-verify-")
+        with _room():
+            self._file = TemporaryFile(prefix="corrigenda-verify-")
         self._parts = Buckets(msgspec.msgpack.Decoder(list[Part]), self._file)
         self._requests = Buckets(msgspec.msgpack.Decoder(list[Request]), self._file)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        with suppress(OSError):  # what could not be written is of no use any more
+            self._file.close()
 
     def keep(self, parts: dict[str, Part], requests: list[Request]) -> None:
         """Keep what a page held: the part of each stream, and each request with its position."""
@@ -146,3 +156,15 @@ class Aside:
                     break
                 seen.add(record.request)
         return min(found, default=None)
+
+
+@contextmanager
+def _room() -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise failure(
+            "UNAVAILABLE",
+            "A verification keeps what it has seen of a long ledger in a temporary file, and that failed "
+            f"({error.strerror}). Make room, or name another folder in TMPDIR; nothing was changed.",
+        ) from error

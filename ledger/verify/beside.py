@@ -45,10 +45,11 @@ class Beside:
         """Hold the leaves of a page's entries against the anchor's."""
         if self._anchor is None or not rows or rows[0][0] >= self.size:
             return
-        first, count = rows[0][0], len(rows)
+        first = rows[0][0]
+        below = leaves[: self.size - first]
+        unbroken = rows[-1][0] == first + len(rows) - 1
         try:
-            unbroken = rows[-1][0] == first + count - 1 < self.size
-            if unbroken and self._anchor.leaves(first, count) == b"".join(leaves):
+            if unbroken and self._anchor.leaves(first, len(below)) == b"".join(below):
                 return
             for row, leaf in zip(rows, leaves, strict=True):
                 if row[0] < self.size and self._anchor.leaves(row[0], 1) != leaf:

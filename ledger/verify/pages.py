@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 
 from ledger.store import Store
 
-EVENTS_MAX = 4_000
+EVENTS_MAX = 2_000
 BYTES_WANTED = 8 << 20
 
 # Whoever tampers with the tables may leave a column empty.
@@ -31,7 +31,7 @@ class Page(NamedTuple):
 
 def pages(store: Store, first: int, end: int | None) -> Generator[Page]:
     """Yield the rows from position `first` to `end`, or to the last one."""
-    size = EVENTS_MAX // 4
+    size = EVENTS_MAX // 8
     with ThreadPoolExecutor(1, thread_name_prefix="verify") as reader:
         coming = reader.submit(_read, store, first - 1, size)
         while (page := coming.result()).rows:
