@@ -75,7 +75,7 @@ class Beside:
             return
         asked = {record.request.hex(): record.position for record in requests if len(record.request) == REQUEST_BYTES}
         try:
-            known = self._anchor.requests(asked)
+            _, known = self._anchor.known((), asked)
         except Unusable as fault:
             self.lose(fault)
             return

@@ -104,7 +104,7 @@ def check_beginnings(parts: Iterable[Sequence[Part]], store: Store, beside: Besi
 
 
 def _check_some(parts: Sequence[Part], store: Store, anchor: Anchor, findings: Findings) -> None:
-    ends = anchor.streams(part.stream for part in parts)
+    ends, _ = anchor.known((part.stream for part in parts), ())
     # What other processes have anchored since the reading began counts as below: the anchor's end lies behind it.
     above = [part for part in parts if part.stream not in ends or ends[part.stream].position < part.position]
     known = {part.stream for part in above}
