@@ -69,7 +69,7 @@ def test_an_anchor_that_began_with_what_there_was(tampering: Tampering) -> None:
 def test_a_range_is_held_against_it(tampering: Tampering) -> None:
     """A range compares its own positions, and no head."""
     anchor = anchored(tampering)
-    rechain(tampering, 3, _another_actor)
+    rechain(tampering, 3, _otherwise_proven)
     assert verify(tampering.store, tampering.keys, anchor=anchor, first=0, last=2).ok
     assert mismatch(verify(tampering.store, tampering.keys, anchor=anchor, first=4, last=7)) == 4
 
@@ -109,7 +109,7 @@ def test_an_entry_missing_in_the_middle(tampering: Tampering) -> None:
 def test_a_full_rechain(tampering: Tampering, first: int) -> None:
     """With the key every hash, link and seal can be made again. The leaf is another, and that is all that shows."""
     anchor = anchored(tampering)
-    rechain(tampering, first, _another_actor)
+    rechain(tampering, first, _otherwise_proven)
     assert held(tampering, None).ok
     assert mismatch(held(tampering, anchor)) == first
 
@@ -221,5 +221,5 @@ def test_an_anchor_is_left_as_it_is(tampering: Tampering, tmp_path: Path) -> Non
     assert sqlite3.connect(path).execute("SELECT size FROM meta").fetchall() == before == [(0,)]
 
 
-def _another_actor(envelope: Envelope) -> Envelope:
-    return msgspec.structs.replace(envelope, actor="pr_01JZ8Q0000000000000000000Z")
+def _otherwise_proven(envelope: Envelope) -> Envelope:
+    return msgspec.structs.replace(envelope, authn="token")
