@@ -19,7 +19,7 @@ def writing(here: Here, writers: int = 2) -> Iterator[list[bool]]:
     going = [True]
 
     def write(number: int) -> int:
-        gateway = here(embedder="none")
+        gateway, count = here(embedder="none"), 0
         for count in range(WRITES * 10):
             if not going and count >= WRITES:
                 return count

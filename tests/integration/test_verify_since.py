@@ -125,6 +125,15 @@ def test_the_entries_that_it_rests_on_are_checked(night: Night, seq: int) -> Non
     assert report.checks["anchor"].first_bad_position == seq
 
 
+@pytest.mark.parametrize("seq", [0, 4])
+def test_a_seal_is_not_enough_for_them(night: Night, seq: int) -> None:
+    """Made anew with the key, they are others than the anchor holds all the same."""
+    rechain(night.tampering, seq, lambda envelope: msgspec.structs.replace(envelope, authn="token"))
+    report = night.report()
+    assert (report.events, report.exit_code) == (9, 11)
+    assert report.checks["anchor"].first_bad_position == seq
+
+
 def test_a_range_and_a_checkpoint_to_begin_at(night: Night) -> None:
     """Two beginnings are one too many."""
     with pytest.raises(CorrigendaError) as caught:
@@ -174,10 +183,13 @@ def test_a_ledger_cut_below_the_checkpoint(night: Night) -> None:
     assert report.checks["checkpoints"].first_bad_position == 4
 
 
-@pytest.mark.parametrize("place", [0, 1, 7])
-def test_a_stream_that_goes_on_elsewhere_above_the_anchor(night: Night, place: int) -> None:
-    """An entry that the anchor does not hold takes a place that its stream has used, or skips some: found at once."""
-    position = appended(night.tampering, 4, place=place)
+@pytest.mark.parametrize(("model", "place"), [(4, 0), (4, 7), (1, 0), (1, 5)])
+def test_a_stream_that_goes_on_elsewhere_above_the_anchor(night: Night, model: int, place: int) -> None:
+    """An entry above the anchor takes a place that its stream has used, or skips some.
+
+    Entry 4's stream goes on in what is read; of entry 1's only the anchor says where it ends.
+    """
+    position = appended(night.tampering, model, place=place)
     report = night.report()
     assert report.checks["streams"].first_bad_position == position
 
