@@ -6,6 +6,7 @@
 import re
 from collections.abc import Callable, Iterator
 
+import msgspec
 import pytest
 
 from ledger import codec
@@ -15,7 +16,7 @@ from ledger.limits import ENVELOPE_BYTES_MAX
 from ledger.message import Payload
 from ledger.verify import verify
 from tests.conftest import fresh_database
-from tests.forging import anchored, appended, put
+from tests.forging import anchored, appended, put, rechain
 from tests.ledgers import WrittenLedger
 from tests.tampering import Tampering, failed, refused
 
@@ -162,3 +163,19 @@ def test_rows_swapped_with_everything_that_names_them(tampering: Tampering) -> N
     )
     report = verify(tampering.store, tampering.keys, anchor=anchor)
     assert (report.checks["chain"].first_bad_position, report.checks["anchor"].first_bad_position) == (3, 3)
+
+
+def test_an_append_that_begins_in_its_middle(tampering: Tampering) -> None:
+    """Sealed and linked, an entry that says it is the second of two has to have a first."""
+    rechain(tampering, 3, lambda envelope: msgspec.structs.replace(envelope, op_index=1, op_count=2))
+    report = tampering.report()
+    assert failed(report) == {"chain": 3}
+    assert report.checks["chain"].expected == "the first entry of an append"
+
+
+def test_an_append_that_goes_on_as_another(tampering: Tampering) -> None:
+    """An entry that says that one more follows is followed by it, not by another append."""
+    rechain(tampering, 3, lambda envelope: msgspec.structs.replace(envelope, op_count=2))
+    report = tampering.report()
+    assert failed(report) == {"chain": 4}
+    assert report.checks["chain"].expected == "the next entry of the same append"
