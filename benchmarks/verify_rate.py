@@ -175,7 +175,7 @@ def main() -> None:
         from gateway.embedded import attach, stop  # not needed, and not to be loaded, when a server is given
 
         with attach(Path(folder) / "server", grace_s=5.0) as server:
-            _run(server.dsn, Path(folder), asked)
+            _run(server.owner_dsn, Path(folder), asked)
         stop(Path(folder) / "server", remove=True)
 
 

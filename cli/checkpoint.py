@@ -1,6 +1,6 @@
 """`corrigenda checkpoint`: what the ledger is at a size, signed, so that whoever keeps it can tell later.
 
-Only `sign --out` writes, and only its own file: a checkpoint in the place of an older one of the same ledger.
+Only `sign` writes: `--out` a checkpoint in the place of an older one of the same ledger, `--tiles` a whole directory.
 """
 
 import sys
@@ -24,17 +24,24 @@ def checkpoint() -> None:
     cls=Verb, epilog="\b\nExample:\n  corrigenda checkpoint sign --out /mnt/elsewhere/ledger.checkpoint"
 )
 @click.option("--out", metavar="FILE", help="Put it there; one that is there already must be extended by it.")
+@click.option("--tiles", metavar="DIR", help="Show the log there, as tiles: a directory that programs of others read.")
 @pass_session
-def sign(session: Session, out: str | None) -> None:
+def sign(session: Session, out: str | None, tiles: str | None) -> None:
     """Verify the whole ledger, and print a signed note of its size and root.
 
     Keep it where whoever can write the database cannot: `verify --checkpoint` then finds a ledger that was shortened or
     rewritten. Nothing is signed over a ledger that is not whole.
+
+    With --tiles the directory holds the checkpoint, the envelopes and the tree over them (C2SP tlog-tiles), and no
+    payloads. It can be served as it is; the next run adds to it.
     """
     earlier = None if out is None else read_earlier(out)
     with session.bare(create=False) as bare, metered(session, ("verified", "events")) as meter:
-        signed = as_document(bare.sign_checkpoint(earlier=earlier, progress=meter.show))
+        signed = as_document(bare.sign_checkpoint(earlier=earlier, tiles=tiles, progress=meter.show))
     raw = str(signed["note"]).encode()
+    if tiles is not None:
+        shown = signed["tiles"]
+        note(session, f"{shown['directory']}: {shown['written']} files written, {shown['kept']} kept")
     if out is not None:
         replace(out, raw)
         note(session, f"written to {out}")

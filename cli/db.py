@@ -1,5 +1,7 @@
 """`corrigenda db`: the database under the ledger. `url`, `check` and `current` make nothing."""
 
+from typing import Literal
+
 import click
 
 from cli.context import Session, pass_session
@@ -53,12 +55,17 @@ def current(session: Session) -> None:
     give(session, {"revision": revision}, lambda: revision or "none: corrigenda db init makes the schema")
 
 
-@db.command(cls=Verb, epilog='\b\nExample:\n  psql "$(corrigenda db url)"')
+@db.command(cls=Verb, epilog='\b\nExample:\n  psql "$(corrigenda db url --role writer)"')
+@click.option("--role", type=click.Choice(["owner", "writer"]), default="owner", help="As whom; owner by default.")
 @pass_session
-def url(session: Session) -> None:
-    """Print the connection string in use, the embedded server's too."""
+def url(session: Session, role: Literal["owner", "writer"]) -> None:
+    """Print the connection string in use, the embedded server's too.
+
+    The embedded server knows two roles: the owner, who may do anything, and the writer, who adds to ledgers. A database
+    of your own has the one URL that you gave.
+    """
     with session.bare(create=False) as bare:
-        found = bare.database_url()
+        found = bare.database_url(role=role)
     give(session, {"url": found}, lambda: found)
 
 

@@ -174,20 +174,24 @@ def _revoke(story: Story, home: Path, fixed: Receipt) -> None:
         served = {hit.revision_id for hit in reader.search(QUESTION, k=5).hits}
         _sql(home, "set_trust", revision=revision, trust="revoked")
         story.claim(bool(served) and revision not in served, "retrieval refused it after the row was edited")
-        story.tell("Its read-model row was edited back to active by SQL: refused all the same.")
+        story.tell("Its read-model row was edited back to active by SQL, as the owner: refused all the same.")
 
 
 def _tamper(story: Story, home: Path, position: int) -> None:
     """Change one byte of one event behind the ledger's back, and put it back."""
     with open_bare(home=home, create=False) as bare:
         offset = bare.raw(position).index(b'"at":"') + 9
+        story.claim(_refuses_its_writer(home, position, offset), "the role that serves could change no event")
         _sql(home, "flip_byte", seq=position, offset=offset)
         broken = bare.verify()
         _sql(home, "flip_byte", seq=position, offset=offset)
         mended = bare.verify()
     first = _first_bad_position(broken)
     story.claim((broken.exit_code, first) == (10, position), "verify named the changed event")
-    story.tell(f"One byte of one event was changed by SQL: verify names position {first}, exit {broken.exit_code}.")
+    story.tell(
+        "The role that serves may change no event. As the tables' owner, with the triggers switched off, one byte was "
+        f"changed by SQL: verify names position {first}, exit {broken.exit_code}."
+    )
     story.claim(mended.ok, "the ledger verifies once the byte is back")
     story.tell(f"The byte was put back: all {mended.events} events verify, exit {mended.exit_code}.")
 
@@ -197,9 +201,20 @@ def _first_bad_position(report: Verification) -> int:
 
 
 def _sql(home: Path, query: str, **params: object) -> None:
-    """Do something to the tables as their owner."""
-    with open_bare(home=home, create=False) as bare, psycopg.connect(bare.database_url()) as connection:
+    """Do something to the tables as their owner, with the triggers switched off."""
+    with open_bare(home=home, create=False) as bare, psycopg.connect(bare.database_url(role="owner")) as connection:
+        connection.execute(QUERIES["switch_triggers_off"])
         connection.execute(QUERIES[query], params)
+
+
+def _refuses_its_writer(home: Path, position: int, offset: int) -> bool:
+    """Report whether the database refuses the role that serves to change an event."""
+    with open_bare(home=home, create=False) as bare, psycopg.connect(bare.database_url(role="writer")) as connection:
+        try:
+            connection.execute(QUERIES["flip_byte"], {"seq": position, "offset": offset})
+        except psycopg.errors.InsufficientPrivilege:
+            return True
+    return False
 
 
 def _short(content: str | None) -> str:

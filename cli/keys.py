@@ -1,4 +1,4 @@
-"""`corrigenda keys`: which keys a ledger has, and the public one. No private key is ever printed."""
+"""`corrigenda keys`: which keys a ledger has, and the public one. No private key is ever printed or overwritten."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from cli.text import inert, table
 
 @click.group("keys", cls=Noun)
 def keys() -> None:
-    """List the ledger's keys, and print the public one."""
+    """Make and list the ledger's keys, and print the public one."""
 
 
 @keys.command("list", cls=Verb, epilog="\b\nExample:\n  corrigenda keys list")
@@ -22,6 +22,19 @@ def list_(session: Session) -> None:
     with session.bare(create=False) as bare:
         found = as_document(bare.list_keys())
     give(session, found, lambda: _table(found["items"]), items="items")
+
+
+@keys.command(cls=Verb, epilog="\b\nExample:\n  corrigenda keys generate")
+@pass_session
+def generate(session: Session) -> None:
+    """Make the key files for a ledger that is still to be made; those that are there stay as they are.
+
+    The first write makes them too: this is for who wants to put them in a safe place, or a backup, before. Each is
+    readable by its owner only. Without them a ledger can be neither checked nor written.
+    """
+    with session.bare(create=False) as bare:
+        made = as_document(bare.generate_keys())
+    give(session, made, lambda: _made(made["items"]), items="items")
 
 
 @keys.command("export-public", cls=Verb, epilog="\b\nExample:\n  corrigenda keys export-public > ledger.vkey")
@@ -36,3 +49,8 @@ def export_public(session: Session) -> None:
 def _table(items: list[dict[str, Any]]) -> str:  # Any: JSON
     rows = [(item["purpose"], item["key_id"], item["held"], inert(item["file"])) for item in items]
     return table([("for", "key id", "held", "file"), *rows])
+
+
+def _made(items: list[dict[str, Any]]) -> str:  # Any: JSON
+    rows = [(item["purpose"], "made" if item["made"] else "was there", inert(item["file"])) for item in items]
+    return table([("for", "", "file"), *rows])

@@ -27,7 +27,7 @@ _COMMANDS = {
     "doctor": ("cli.doctor", "doctor", "Check this installation, one line per check with its mend."),
     "verify": ("cli.verify", "verify", "Check every byte of the ledger that can be checked."),
     "checkpoint": ("cli.checkpoint", "checkpoint", "Sign what the ledger is now, and compare what was signed."),
-    "keys": ("cli.keys", "keys", "List the ledger's keys, and print the public one."),
+    "keys": ("cli.keys", "keys", "Make and list the ledger's keys, and print the public one."),
     "recover": ("cli.recover", "recover", "Run the start-up recovery by hand."),
     "import": ("cli.imports", "import_", "Import a foreign file; importing it twice stores nothing twice."),
     "db": ("cli.db", "db", "Make, migrate and check the database."),

@@ -7,12 +7,12 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import msgspec
 
-from gateway import anchors, checkpoints, checks
-from gateway.embedded import Say, Server, attach
+from gateway import anchors, checkpoints, checks, roles
+from gateway.embedded import Say, Server, attach, locate
 from gateway.positions import no_event, parse_position, wait_until_at
 from gateway.replies import LogItem, Status, Verification
 from gateway.settings import Settings, read_settings
@@ -23,13 +23,13 @@ from ledger.chain import Entry
 from ledger.clock import system_clock
 from ledger.codec import NotCanonical, read_entry
 from ledger.digest import LedgerKeys, link
-from ledger.errors import CorrigendaError, IntegrityError, failure
+from ledger.errors import CorrigendaError, IntegrityError, NotFoundError, failure
 from ledger.governance import AssignedName, LedgerOpened, NameAssigned
 from ledger.opening import find_ledger, open_ledger
 from ledger.store import Database, Store
 from ledger.verified import VerifiedLedger
 from ledger.verify import verify
-from migrations import LATEST, upgrade
+from migrations import LATEST
 from projections.lineage import QUERIES
 
 LOG_PAGE = 500
@@ -37,6 +37,7 @@ WALKED_EVENTS_MAX = 50_000
 UNREADABLE = "unreadable"
 Document = dict[str, Any]  # Any: JSON
 Filter = Callable[[Entry], bool]
+Role = Literal["owner", "writer"]
 
 
 class BareGateway:
@@ -48,6 +49,7 @@ class BareGateway:
         self._say = say
         self._server: Server | None = None
         self._database: Database | None = None
+        self._owner: Database | None = None
         self._store: Store | None = None
         self._actors: dict[str, str] = {}
 
@@ -55,32 +57,37 @@ class BareGateway:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._database is not None:
-            self._database.close()
+        for database in (self._database, self._owner):
+            if database is not None:
+                database.close()
         if self._server is not None:
             self._server.close()
 
     # ---------------------------------------------------------------- the database
 
-    def database_url(self) -> str:
-        """Return the connection string in use. Errors: UNAVAILABLE if the embedded server was never made."""
-        return self._connected().url
+    def database_url(self, *, role: Role = "owner") -> str:
+        """Return the connection string in use, of the embedded server that role's; another server has one URL only.
+
+        Errors: UNAVAILABLE if the embedded server was never made.
+        """
+        return (self._as_owner() if role == "owner" else self._connected()).url
 
     def schema_current(self) -> str | None:
         """Return the version of the schema, or None if there is none."""
-        return self._connected().schema_version()
+        return self._as_owner().schema_version()
 
     def schema_check(self) -> Document:
         """Return the schema's version if it is this program's, else SCHEMA_MISMATCH."""
-        self._connected().check_schema()
+        self._as_owner().check_schema()
         return {"revision": LATEST, "expected": LATEST, "ok": True}
 
     def migrate(self) -> Document:
-        """Bring the schema to this program's version."""
+        """Bring the schema to this program's version, as the owner. Errors: FORBIDDEN_ACTOR, SCHEMA_MISMATCH."""
         before = self.schema_current()
         if before is not None and before > LATEST:
-            self._connected().check_schema()
-        upgrade(self._connected().url)
+            self._as_owner().check_schema()
+        if before != LATEST:
+            roles.migrate(self._as_owner().url)
         return {"before": before, "revision": self.schema_current()}
 
     def init(self, *, tenant: str | None = None, origin: str | None = None) -> Document:
@@ -100,6 +107,7 @@ class BareGateway:
             "revision": migrated["revision"],
             "ledger_key": str(self._settings.keys.ledger),
             "signing_key": str(self._settings.keys.signing),
+            **self._next(),
         }
 
     # ---------------------------------------------------------------- the ledger as it lies
@@ -131,12 +139,20 @@ class BareGateway:
         return msgspec.convert(report, Verification, from_attributes=True)
 
     def sign_checkpoint(
-        self, *, earlier: bytes | None = None, progress: checkpoints.Progress | None = None
+        self,
+        *,
+        earlier: bytes | None = None,
+        tiles: str | Path | None = None,
+        progress: checkpoints.Progress | None = None,
     ) -> Document:
-        """Return a signed checkpoint of the ledger, verified whole; it extends `earlier` where that is given."""
+        """Return a signed checkpoint of the ledger, verified whole; it extends `earlier` where that is given.
+
+        `tiles` names a directory that is made to show the log up to there, for programs of others to read.
+        """
+        folder = None if tiles is None else Path(tiles).expanduser().absolute()
         with anchors.found(self._opened(), self._settings.anchors) as anchor:
             return checkpoints.sign(
-                self._opened(), self._settings.keys, anchor=anchor, earlier=earlier, progress=progress
+                self._opened(), self._settings.keys, anchor=anchor, earlier=earlier, tiles=folder, progress=progress
             )
 
     def show_checkpoint(self, note: bytes) -> Document:
@@ -150,6 +166,22 @@ class BareGateway:
     def public_key(self) -> Document:
         """Return the verifier key of this ledger's checkpoints, from event 0."""
         return checkpoints.public_key(self._opened(), self._settings.keys)
+
+    def generate_keys(self) -> Document:
+        """Make the key files that a ledger will need and that are not there yet; what is there stays as it is.
+
+        Errors: LEDGER_UNVERIFIED (a file cannot be used; or one is missing while the database holds a ledger, which a
+        new key could never check), UNAVAILABLE (a file cannot be written, or the database does not answer).
+        """
+        missing = checkpoints.missing_keys(self._settings.keys)
+        if missing and self._holds_a_ledger():
+            raise failure(
+                "LEDGER_UNVERIFIED",
+                "New keys are for a ledger that is yet to be made, and the database holds one already. Its own key was "
+                f"expected at {missing[0]}: restore that file from its backup. No key was made.",
+                file=str(missing[0]),
+            )
+        return checkpoints.make_keys(self._settings.keys)
 
     def list_keys(self) -> Document:
         """Return the ledger's keys and whether their files are here."""
@@ -237,13 +269,32 @@ class BareGateway:
             self._database = Database(url, pooled=self._settings.pooled)
         return self._database
 
+    def _as_owner(self) -> Database:
+        """Return the database as its owner, where we know who that is: on our own server; else as the URL has it."""
+        database = self._connected()
+        if self._server is None:
+            return database
+        if self._owner is None:
+            self._owner = Database(self._server.owner_dsn)
+        return self._owner
+
+    def _next(self) -> dict[str, str]:
+        """Return what is to be done before this ledger can be served, if the URL's role is not one to serve it."""
+        return {"next": roles.login_advice()} if roles.excess(self._connected().own_role()) else {}
+
+    def _checked(self) -> Database:
+        """Return the database, its schema this version's; on our own server it is brought to that where it may be."""
+        database = self._connected()
+        owner_url = None if self._server is None else self._server.owner_dsn
+        if self._create and owner_url is not None:
+            roles.ensure_migrated(database, owner_url)
+        roles.check_schema(database, owner_url)
+        return database
+
     def _opened(self) -> Store:
         """Return the tenant's tables; without a ledger in them, NOT_CONFIGURED."""
         if self._store is None:
-            database = self._connected()
-            if self._create and self._settings.database_url is None and (database.schema_version() or "") < LATEST:
-                upgrade(database.url)
-            database.check_schema()
+            database = self._checked()
             ledger = find_ledger(database, self._settings.tenant)
             if ledger is None and self._create:
                 ledger = open_ledger(
@@ -255,6 +306,17 @@ class BareGateway:
                 )
             self._store = Store(database, ledger)
         return self._store
+
+    def _holds_a_ledger(self) -> bool:
+        """Report whether the database holds a ledger, anybody's; a server of ours that was never made holds none."""
+        if self._settings.database_url is None and locate(self._settings.home) is None:
+            return False
+        if self.schema_current() is None:
+            return False
+        try:
+            return find_ledger(self._checked(), self._settings.tenant) is not None
+        except NotFoundError:  # another tenant's
+            return True
 
     def _keys(self) -> LedgerKeys | None:
         """Return the ledger's keys, or None if there is no key file that can be used."""

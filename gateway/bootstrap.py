@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from gateway import schemas
+from gateway import roles, schemas
 from gateway.bare import BareGateway, open_bare
 from gateway.embedded import Say, Server, attach
 from gateway.permissions import Actor, granted
@@ -15,7 +15,6 @@ from ledger.errors import CorrigendaError
 from ledger.limits import INDEX_WAIT_S
 from ledger.opening import open_ledger
 from ledger.store import Database
-from migrations import LATEST, upgrade
 from projections import embedders
 from projections.directory import DirectoryProjector
 from projections.index import VectorIndex
@@ -86,10 +85,11 @@ def open_gateway(
 
 
 def connect(settings: Settings, say: Say | None = None, *, create: bool = True) -> tuple[Database, Callable[[], None]]:
-    """Return the database, its schema and durability checked, and what closes it. The embedded server is started.
+    """Return the database, its schema, durability and our role in it checked, and what closes it.
 
-    The embedded server's schema is made and migrated here, on first use; anybody else's is theirs to migrate. An
-    embedded server that is killed meanwhile is started again when the database is used next.
+    The embedded server is started, and its schema made and migrated, on first use; anybody else's is theirs to migrate.
+    An embedded server that is killed meanwhile is started again when the database is used next. FORBIDDEN_ACTOR if the
+    URL's role may do more than add to a ledger.
     """
     servers: list[Server] = []
 
@@ -106,9 +106,10 @@ def connect(settings: Settings, say: Say | None = None, *, create: bool = True) 
     url = settings.database_url or attached()
     database = Database(url, pooled=settings.pooled, durable=True, revive=attached if embedded else None)
     try:
-        if create and embedded and (database.schema_version() or "") < LATEST:
-            upgrade(url)
-        database.check_schema()
+        if create and servers:
+            roles.ensure_migrated(database, servers[0].owner_dsn)
+        roles.check_schema(database, servers[0].owner_dsn if servers else None)
+        roles.check_role(database)
     except BaseException:
         close()
         raise

@@ -1,12 +1,14 @@
 """Checkpoints made, read and compared, and the public keys behind them.
 
 A checkpoint is signed only over a ledger that was verified whole in the same moment, by the key that event 0 names. The
-private key lies in a file; nothing here stores, prints or makes one.
+private key lies in a file; nothing here prints one.
 """
 
 import base64
+import os
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from ledger import digest, notes, tree
@@ -16,9 +18,10 @@ from ledger.codec import read_entry
 from ledger.digest import LedgerKeys
 from ledger.errors import CorrigendaError, failure
 from ledger.governance import LedgerOpened
-from ledger.keys import read_ledger_key, read_signing_key, verifier_key
+from ledger.keys import make_ledger_key, make_signing_key, read_ledger_key, read_signing_key, verifier_key
 from ledger.notes import Checkpoint, NotANote, VerifierKey
 from ledger.opening import KeyFiles
+from ledger.rendering import render
 from ledger.store import Store
 from ledger.verify import CHECKPOINT_MISMATCH, Report, verify
 
@@ -33,13 +36,15 @@ def sign(
     *,
     anchor: Anchor | Unusable | None = None,
     earlier: bytes | None = None,
+    tiles: Path | None = None,
     progress: Progress | None = None,
 ) -> Document:
     """Verify the whole ledger and return a checkpoint of it: the note, and what it says.
 
     It is signed only if the ledger is its anchor's, and extends the last checkpoint that was signed here; with
-    `earlier`, a checkpoint that was signed before, if it extends that one, too. The anchor keeps it. Errors:
-    LEDGER_UNVERIFIED (a key is missing or another ledger's), INTEGRITY_BROKEN (what was found; nothing is signed).
+    `earlier`, a checkpoint that was signed before, if it extends that one, too. The anchor keeps it. `tiles` names a
+    directory that is made to show the log up to this checkpoint. Errors: LEDGER_UNVERIFIED (a key is missing or another
+    ledger's), INTEGRITY_BROKEN (what was found; nothing is signed), and those of `render` for the directory.
     """
     sealing = read_ledger_key(files.ledger).for_ledger(store.ledger)
     signing = read_signing_key(files.signing)
@@ -59,7 +64,19 @@ def sign(
     if isinstance(anchor, Anchor):
         with suppress(Unusable):  # it was sound a moment ago; what cannot be kept now is kept the next time
             anchor.keep_note(report.size, note)
-    return {**_said(checkpoint, opened.public_key), "note": note.decode()}
+    said = {**_said(checkpoint, opened.public_key), "note": note.decode()}
+    return said if tiles is None else {**said, "tiles": _render(store, tiles, note, _key(opened))}
+
+
+def _render(store: Store, folder: Path, note: bytes, key: VerifierKey) -> Document:
+    def envelopes(first: int, count: int) -> list[bytes]:
+        return _envelopes(store, first, count)
+
+    def leaves(first: int, count: int) -> bytes:
+        return b"".join(map(digest.leaf, _envelopes(store, first, count)))
+
+    done = render(folder, note, key, leaves=leaves, envelopes=envelopes)
+    return {"directory": str(folder), "written": done.written, "kept": done.kept}
 
 
 def show(store: Store, files: KeyFiles, note: bytes) -> Document:
@@ -101,10 +118,35 @@ def public_key(store: Store, files: KeyFiles) -> Document:
     return {"origin": opened.origin, "public_key": opened.public_key, "key_id": _key(opened).key_id.hex()}
 
 
+def missing_keys(files: KeyFiles) -> list[Path]:
+    """Return which key files are not there, after those that are have been read. Errors: LEDGER_UNVERIFIED."""
+    missing: list[Path] = []
+    for path, read in ((files.ledger, read_ledger_key), (files.signing, read_signing_key)):
+        if os.path.lexists(path):
+            read(path)
+        else:
+            missing.append(path)
+    return missing
+
+
+def make_keys(files: KeyFiles) -> Document:
+    """Make the key files that are missing, and say which. Errors: UNAVAILABLE (one cannot be written)."""
+    missing = missing_keys(files)
+    make_ledger_key(files.ledger)
+    make_signing_key(files.signing)
+    paths = (("seal", files.ledger), ("signing", files.signing))
+    return {
+        "items": [{"purpose": purpose, "file": str(path), "made": path in missing} for purpose, path in paths],
+        "next_cursor": None,
+        "truncated": False,
+    }
+
+
 def list_keys(store: Store, files: KeyFiles) -> Document:
     """Return each of the ledger's keys: what it is for, its public part or id, its file, and if that is the one.
 
-    It answers without usable files too: `held` is `yes`, `foreign` (another ledger's) or `no`.
+    It answers without usable files too: `held` is `yes`, `foreign` (another ledger's) or `no`, and `why` says what
+    keeps a file from being used.
     """
     opened, event_hash, seal = _first(store)
     sealing = _held(lambda: read_ledger_key(files.ledger).for_ledger(store.ledger).is_sealed(event_hash, seal))
@@ -113,19 +155,19 @@ def list_keys(store: Store, files: KeyFiles) -> Document:
     signing_key = {"purpose": "signing", "key_id": _key(opened).key_id.hex(), "public_key": opened.public_key}
     return {
         "items": [
-            {**seal_key, "since": 0, "file": str(files.ledger), "held": sealing},
-            {**signing_key, "since": 0, "file": str(files.signing), "held": signing},
+            {**seal_key, "since": 0, "file": str(files.ledger), **sealing},
+            {**signing_key, "since": 0, "file": str(files.signing), **signing},
         ],
         "next_cursor": None,
         "truncated": False,
     }
 
 
-def _held(is_ours: Callable[[], bool]) -> str:
+def _held(is_ours: Callable[[], bool]) -> Document:
     try:
-        return "yes" if is_ours() else "foreign"
-    except CorrigendaError:
-        return "no"
+        return {"held": "yes" if is_ours() else "foreign", "why": None}
+    except CorrigendaError as error:
+        return {"held": "no", "why": error.message}
 
 
 def _opening(store: Store, files: KeyFiles) -> LedgerOpened:
@@ -184,13 +226,18 @@ def _hold(checkpoint: Checkpoint, leaves: list[bytes], which: str) -> None:
 
 def _leaves(store: Store, size: int) -> list[bytes]:
     """Return the leaf hashes of at most `size` first entries; one that is missing among them breaks the chain."""
-    leaves: list[bytes] = []
-    while len(leaves) < size and (page := store.after(len(leaves) - 1, min(PAGE, size - len(leaves)))):
+    return list(map(digest.leaf, _envelopes(store, 0, size)))
+
+
+def _envelopes(store: Store, first: int, count: int) -> list[bytes]:
+    """Return so many envelopes from a position on; one that is missing among them breaks the chain."""
+    found: list[bytes] = []
+    while len(found) < count and (page := store.after(first + len(found) - 1, min(PAGE, count - len(found)))):
         for stored in page:
-            if stored.seq != len(leaves):
-                raise broken(len(leaves), "chain", "an entry", "none")
-            leaves.append(digest.leaf(stored.envelope))
-    return leaves
+            if stored.seq != first + len(found):
+                raise broken(first + len(found), "chain", "an entry", "none")
+            found.append(stored.envelope)
+    return found
 
 
 def _said(checkpoint: Checkpoint, key: str) -> Document:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from importlib import metadata
 
+from gateway.roles import check_role
 from gateway.settings import Settings
 from ledger.codec import read_entry
 from ledger.digest import LedgerKeys
@@ -27,6 +28,7 @@ def run(
         _tried("database", lambda: _server(database())),
         _tried("durability", lambda: _durable(database())),
         _tried("schema", lambda: _schema(database())),
+        _tried("role", lambda: _role(database())),
         _tried("ledger", lambda: f"ledger {store().ledger}, {store().head().seq + 1} events"),
         _tried("key", lambda: _key(settings, store, keys)),
     ]
@@ -75,6 +77,11 @@ def _durable(database: Database) -> str:
 def _schema(database: Database) -> str:
     database.check_schema()
     return f"version {database.schema_version()}"
+
+
+def _role(database: Database) -> str:
+    check_role(database)
+    return f"{database.role} may write ledgers, and no more"
 
 
 def _key(settings: Settings, store: Callable[[], Store], keys: Callable[[], LedgerKeys | None]) -> str:

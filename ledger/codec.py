@@ -4,15 +4,24 @@ The stored bytes are authoritative. Reading therefore always ends in `canonical(
 could be written in two ways is refused.
 """
 
-from typing import Any, Generic, TypeVar, cast
+import re
+from typing import Annotated, Any, Generic, TypeVar, cast
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from ledger import digest
 from ledger.chain import Entry, Envelope, broken
 from ledger.errors import refuse
-from ledger.governance import AssignedName, LedgerName, LedgerOpened, NameAssigned
+from ledger.governance import (
+    CANONICAL_FORM,
+    OPENER,
+    Algorithms,
+    AssignedName,
+    LedgerName,
+    LedgerOpened,
+    NameAssigned,
+)
 from ledger.limits import ENVELOPE_BYTES_MAX, PAYLOAD_BYTES_MAX
 from ledger.memories import (
     LineageLinked,
@@ -25,6 +34,7 @@ from ledger.memories import (
     RevisionText,
 )
 from ledger.message import Count, Event, Facts, Payload, Reason
+from ledger.notes import NotANote, parse_verifier_key
 
 FORMAT_VERSION = 1
 SCOPE_SCHEMA = 1
@@ -42,10 +52,17 @@ EVENT_TYPES: dict[str, tuple[type[Facts], type[Payload] | None]] = {
 }
 TAGS: dict[type[Facts], str] = {facts: tag for tag, (facts, _) in EVENT_TYPES.items()}
 
+# In which kind of stream an event of a type stands; a type of another aggregate says so here.
+_STREAMS = {tag: "mem_" for tag in EVENT_TYPES} | {"ledger.opened.v1": "led_", "name.assigned.v1": "name_"}
 _encoder = msgspec.json.Encoder()
 _NUL = b"\\u0000"
 _BACKSLASH = b"\\"
 _END = b'","v":1}'  # what every envelope of this version ends with, after its type
+_Hash = Annotated[str, Meta(min_length=64, max_length=64)]  # what it is compared with is hex
+_HEX = re.compile("[0-9a-f]{64}")
+_TIME = re.compile(
+    r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z"
+)
 _StructT = TypeVar("_StructT", bound=Struct)
 _FactsT = TypeVar("_FactsT", bound=Facts)
 
@@ -62,14 +79,14 @@ class _RawEnvelope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     op_count: Count
     op_index: Count
     payload_len: Count | None
-    payload_sha256: str | None
-    prev_b3: str
-    request: str | None
-    request_fp: str | None
+    payload_sha256: _Hash | None
+    prev_b3: _Hash
+    request: _Hash | None
+    request_fp: _Hash | None
     schema: Count
     seq: Count
     stream: str
-    stream_prev_b3: str
+    stream_prev_b3: _Hash
     stream_seq: Count
     subjects: tuple[str, ...]
     type: str
@@ -83,8 +100,13 @@ class _Typed(Envelope, Generic[_FactsT], frozen=True, kw_only=True, forbid_unkno
     op_count: Count
     op_index: Count
     payload_len: Count | None
+    payload_sha256: _Hash | None
+    prev_b3: _Hash
+    request: _Hash | None
+    request_fp: _Hash | None
     schema: Count
     seq: Count
+    stream_prev_b3: _Hash
     stream_seq: Count
 
 
@@ -92,6 +114,7 @@ _envelopes = msgspec.json.Decoder(_RawEnvelope)
 _typed: dict[bytes, tuple[str, "msgspec.json.Decoder[Envelope]"]] = {
     tag.encode(): (tag, msgspec.json.Decoder(cast(Any, _Typed)[facts]))  # Any: a type that is only known here
     for tag, (facts, _) in EVENT_TYPES.items()
+    if facts is not LedgerOpened  # the one type whose facts are checked for what they promise
 }
 _facts = {tag: msgspec.json.Decoder(facts) for tag, (facts, _) in EVENT_TYPES.items()}
 _payloads = {tag: msgspec.json.Decoder(payload) for tag, (_, payload) in EVENT_TYPES.items() if payload is not None}
@@ -127,12 +150,15 @@ def decode_envelope(raw: bytes) -> Envelope:
     if len(raw) > ENVELOPE_BYTES_MAX:
         raise NotCanonical(f"more than {ENVELOPE_BYTES_MAX} bytes")
     found = _parse(_envelopes, raw)
-    if found.v != FORMAT_VERSION or found.type not in _facts:
+    if (found.v, found.schema) != (FORMAT_VERSION, SCOPE_SCHEMA) or found.type not in _facts:
         raise NotCanonical("a version or a type that is not known")
+    _check_values(found)
     fields = msgspec.structs.asdict(found)
-    fields["facts"] = _parse(_facts[found.type], found.facts)
+    fields["facts"] = facts = _parse(_facts[found.type], found.facts)
     envelope = Envelope(**fields)
     _check_canonical(envelope, raw)
+    if isinstance(facts, LedgerOpened):
+        _check_opening(envelope, facts)
     return envelope
 
 
@@ -148,7 +174,8 @@ def scan_envelope(raw: bytes) -> Envelope:
             found = decoder.decode(raw)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             found = None
-        if found is not None and found.type == tag and _encoder.encode(found) == raw:
+        if found is not None and (found.type, found.schema) == (tag, SCOPE_SCHEMA) and _encoder.encode(found) == raw:
+            _check_values(found)
             return found
     return decode_envelope(raw)  # which says what is wrong with it
 
@@ -224,6 +251,38 @@ def _parse(decoder: "msgspec.json.Decoder[_StructT]", raw: bytes | msgspec.Raw) 
         raise NotCanonical("bytes of another shape") from error
     except (UnicodeDecodeError, RecursionError) as error:
         raise NotCanonical("bytes that are no text, or nested without end") from error
+
+
+def _check_values(found: _RawEnvelope | Envelope) -> None:
+    """Refuse what has the right types and is nothing that an envelope can say."""
+    if not found.op_index < found.op_count:
+        raise NotCanonical("an entry beyond the end of its append")
+    if (found.payload_len is None) != (found.payload_sha256 is None):
+        raise NotCanonical("half of a payload's commitment")
+    if (found.request is None) != (found.request_fp is None):
+        raise NotCanonical("half of a request's digests")
+    if not found.stream.startswith(_STREAMS.get(found.type, "")):
+        raise NotCanonical("a stream of another kind")
+    if found.request_fp is not None and not _HEX.fullmatch(found.request_fp):
+        raise NotCanonical("a digest that is not hex")
+    if not _TIME.fullmatch(found.at):
+        raise NotCanonical("a time in another form")
+    if found.subjects and list(found.subjects) != sorted(set(found.subjects)):
+        raise NotCanonical("subjects in another order")
+
+
+def _check_opening(envelope: Envelope, facts: LedgerOpened) -> None:
+    """Refuse an opening that promises anything but what this version does (FORMAT.md §9.1)."""
+    if (envelope.seq, envelope.op_count, envelope.actor) != (0, 1, OPENER):
+        raise NotCanonical("an opening that is not the ledger's own")
+    if (facts.algorithms, facts.canonical_form, facts.incarnation) != (Algorithms(), CANONICAL_FORM, 1):
+        raise NotCanonical("an opening with algorithms or a form that this version does not know")
+    try:
+        named = parse_verifier_key(facts.public_key).name
+    except NotANote as error:
+        raise NotCanonical("an opening without a key that checks checkpoints") from error
+    if not named == facts.origin == envelope.log:
+        raise NotCanonical("an opening under several names")
 
 
 def _check_canonical(value: Struct, raw: bytes) -> None:

@@ -50,3 +50,4 @@ class AssignedName(Payload, frozen=True, kw_only=True):
 
 
 CANONICAL_FORM = "jcs-closed-1"
+OPENER = "system"  # the actor of event 0: nobody has a name yet

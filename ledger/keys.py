@@ -83,7 +83,7 @@ def verifier_key(origin: str, key: Ed25519PrivateKey) -> str:
 
 def _read(path: Path, what: str) -> bytes:
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:  # a FIFO must not hold us
+        with open(path, "rb", opener=_unwaiting) as file:
             mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode):
                 raise _unusable(path, what, "it is not a regular file")
@@ -97,10 +97,16 @@ def _read(path: Path, what: str) -> bytes:
     return raw
 
 
+def _unwaiting(path: str, flags: int) -> int:
+    """Open a file that may be a FIFO nobody writes to."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def _write_once(path: Path, body: bytes) -> None:
     aside = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (*reversed(path.parent.parents), path.parent):
+            folder.mkdir(mode=0o700, exist_ok=True)
         descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:

@@ -23,7 +23,6 @@ from ledger.store import QUERIES, Database, Row, Store, Stored
 from ledger.verified import VerifiedLedger
 from ledger.walk import unfit_file
 
-SYSTEM = "system"
 TENANT = "local"
 FIRST_NAME = 1  # the first command of a ledger names its actor
 
@@ -66,7 +65,7 @@ def find_ledger(database: Database, tenant: str) -> str | None:
     """Return the id of the tenant's ledger, or None if the database holds no ledger at all."""
     if tenant != TENANT:
         _not_configured(tenant)
-    with database.transaction() as connection:
+    with database.transaction(tenant=tenant) as connection:
         row = connection.execute(QUERIES["find_tenant"], {"tenant": tenant}).fetchone()
         if row is None:
             _check_empty(connection, tenant)
@@ -176,7 +175,7 @@ def _first_use(database: Database, tenant: str, files: KeyFiles, clock: Clock, o
             "characters was expected, such as ledger.example.org/main, and another text was given.",
         )
     database.check_durability()
-    with database.transaction() as connection:
+    with database.transaction(tenant=tenant) as connection:
         connection.execute(QUERIES["lock_first_use"])
         row = connection.execute(QUERIES["find_tenant"], {"tenant": tenant}).fetchone()
         if row is not None:
@@ -194,6 +193,7 @@ def _write_first(
     public_key = keys.verifier_key(origin, keys.make_signing_key(files.signing))
     entry, salt, body = opening_entry(ledger, tenant, origin, public_key, stamp(clock()), derived.seal, UlidMint(clock))
     params = {"tenant": tenant, "ledger": ledger, "hash": entry.hash, "projector": 1}
+    connection.execute(QUERIES["see"], params)
     connection.execute(QUERIES["insert_tenant"], params)
     connection.execute(QUERIES["insert_head"], params)
     columns = {
@@ -231,7 +231,7 @@ def opening_entry(
         public_key=public_key,
     )
     envelope = Envelope(
-        actor=SYSTEM,
+        actor=governance.OPENER,
         at=at,
         authn="local",
         facts=facts,
@@ -262,11 +262,11 @@ def opening_entry(
 def _check_empty(connection: psycopg.Connection[Row], tenant: str) -> None:
     """Refuse unless there is nothing of any ledger: another tenant's, or one whose tenant row was taken away."""
     row = connection.execute(QUERIES["any_ledger"]).fetchone()
-    tenants, ledgers = (False, False) if row is None else row
-    if tenants:
-        _not_configured(tenant)
-    if ledgers:
+    named, unnamed = (False, False) if row is None else row
+    if unnamed:
         raise broken(0, "chain", "a tenant's row for the ledger that is there", "none")
+    if named:
+        _not_configured(tenant)
 
 
 def _not_configured(tenant: str) -> NoReturn:

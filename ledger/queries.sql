@@ -1,6 +1,25 @@
 -- Every statement names the whole key. Lookups of many keys are one LATERAL … LIMIT 1 per key: without statistics
 -- for a new ledger, `= ANY` and joins on unnest scan the ledger's whole prefix.
 
+-- name: begin_seeing
+-- Begins a transaction that sees one ledger's rows, and one tenant's; two statements, sent as text in one round trip.
+BEGIN ISOLATION LEVEL READ COMMITTED;
+SELECT set_config('corrigenda.ledger', %(ledger)s, true), set_config('corrigenda.tenant', %(tenant)s, true)
+
+-- name: see
+-- The same inside a transaction, to its end.
+SELECT set_config('corrigenda.ledger', %(ledger)s, true), set_config('corrigenda.tenant', %(tenant)s, true)
+
+-- name: own_role
+-- What our role may do, by itself or as a member of others; a superuser is a member of all.
+SELECT session_user::text,
+       EXISTS (SELECT 1 FROM pg_roles r WHERE r.rolsuper AND pg_has_role(session_user, r.oid, 'MEMBER')),
+       EXISTS (SELECT 1 FROM pg_roles r WHERE r.rolbypassrls AND pg_has_role(session_user, r.oid, 'MEMBER')),
+       EXISTS (SELECT 1 FROM pg_class c WHERE c.relnamespace = to_regnamespace('corrigenda') AND c.relkind IN ('r', 'p')
+               AND pg_has_role(session_user, c.relowner, 'MEMBER')),
+       EXISTS (SELECT 1 FROM pg_roles r WHERE r.rolname = 'corrigenda_writer'
+               AND pg_has_role(session_user, r.oid, 'USAGE'))
+
 -- name: lock_first_use
 -- Held to the end of the transaction; also taken by migrations/prepare.sql.
 SELECT pg_advisory_xact_lock(4859180126538301)
@@ -16,9 +35,9 @@ WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'zero_damaged_
 SELECT ledger FROM corrigenda.tenant WHERE name = %(tenant)s
 
 -- name: any_ledger
--- Whether a tenant is known, and whether anything of a ledger is there: with the second alone, a row was removed.
-SELECT EXISTS (SELECT 1 FROM corrigenda.tenant),
-       EXISTS (SELECT 1 FROM corrigenda.head) OR EXISTS (SELECT 1 FROM corrigenda.event)
+-- Whether a tenant is known, and whether anything of a ledger is there that no tenant's row names: then a row was
+-- removed. Asked through the wall of row-level security.
+SELECT named, unnamed FROM corrigenda.any_ledger()
 
 -- name: insert_tenant
 INSERT INTO corrigenda.tenant (name, ledger) VALUES (%(tenant)s, %(ledger)s)

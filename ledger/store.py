@@ -7,11 +7,11 @@ the connection become UNAVAILABLE here, so that no other module has to know the 
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, NamedTuple
 
 import psycopg
-from psycopg import IsolationLevel
+from psycopg import IsolationLevel, sql
 from psycopg.pq import TransactionStatus
 
 from ledger.errors import failure, refuse
@@ -52,6 +52,23 @@ class Write(NamedTuple):
     params: Params
 
 
+class Sight(NamedTuple):
+    """What row-level security shows a transaction: the rows of one ledger, and the row of one tenant; else nothing."""
+
+    ledger: str = ""
+    tenant: str = ""
+
+
+class OwnRole(NamedTuple):
+    """Who we are to the database, and what that lets us do, by way of memberships too."""
+
+    name: str
+    is_superuser: bool
+    bypasses_rls: bool
+    owns_tables: bool
+    may_write: bool
+
+
 class Database:
     """A connection that is made when it is needed, used by one thread at a time, and made anew after it was lost.
 
@@ -68,6 +85,8 @@ class Database:
         self._revive = revive
         self._lock = threading.RLock()
         self._depth = 0
+        self._sight: Sight = Sight()
+        self._begins: dict[Sight, bytes] = {}
         self._process = os.getpid()
         self._connection: psycopg.Connection[Row] | None = None
 
@@ -81,23 +100,32 @@ class Database:
             self._drop()
 
     @contextmanager
-    def transaction(self) -> Generator[psycopg.Connection[Row]]:
+    def transaction(
+        self, *, ledger: str | None = None, tenant: str | None = None
+    ) -> Generator[psycopg.Connection[Row]]:
         """Hold the connection for one READ COMMITTED transaction; inside another one, for a part of that.
 
-        A connection that cannot be made, or that is lost, is UNAVAILABLE; lost while it commits, the outcome is
-        unknown, and the message says so.
+        Row-level security shows it the rows of `ledger` and the row of `tenant`; where they are not given, what the
+        transaction around it sees. A connection that cannot be made, or that is lost, is UNAVAILABLE; lost while it
+        commits, the outcome is unknown, and the message says so. What our role may not do is FORBIDDEN_ACTOR.
         """
         with self._lock:
-            depth = self._depth
+            depth, around = self._depth, self._sight
+            sight = Sight(
+                around.ledger if ledger is None else ledger,
+                around.tenant if tenant is None else tenant,
+            )
             try:
                 connection = self._connected() if depth == 0 else self._held()
-                self._depth = depth + 1
-                with connection.transaction():
+                self._depth, self._sight = depth + 1, sight
+                with self._whole(connection, sight) if depth == 0 else _part(connection, sight, around):
                     yield connection
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 raise _unavailable(error, lost=not self._is_alive()) from error
+            except psycopg.errors.InsufficientPrivilege as error:
+                raise _forbidden(error, self.role) from error
             finally:
-                self._depth = depth
+                self._depth, self._sight = depth, around
                 # Whatever interrupted us, a signal included: a transaction that stayed open would swallow the next
                 # ones, and they would be acknowledged without ever being committed.
                 if depth == 0 and not self._is_idle():
@@ -112,6 +140,27 @@ class Database:
             finally:
                 if not self._is_idle():
                     self._drop()
+
+    @contextmanager
+    def _whole(self, connection: psycopg.Connection[Row], sight: Sight) -> Generator[None]:
+        """Begin a transaction and say what it sees in one round trip, and end it."""
+        begin = self._begins.get(sight)
+        if begin is None:  # made once: it takes longer than all else that is done here
+            begin = psycopg.ClientCursor(connection).mogrify(QUERIES["begin_seeing"], sight._asdict()).encode()
+            self._begins[sight] = begin
+        connection.execute(begin, prepare=False)
+        try:
+            yield
+        except BaseException:
+            with suppress(psycopg.Error):  # a connection that is lost, or still open after this, is dropped
+                connection.rollback()
+            raise
+        connection.commit()
+
+    @property
+    def role(self) -> str:
+        """Return the role that we last logged in as."""
+        return "" if self._connection is None else self._connection.info.user
 
     def _connected(self) -> psycopg.Connection[Row]:
         if self._process != os.getpid():
@@ -128,6 +177,7 @@ class Database:
 
     def _prepared(self) -> psycopg.Connection[Row]:
         connection = self._connect()
+        self._begins.clear()
         try:
             connection.isolation_level = IsolationLevel.READ_COMMITTED
             if self.pooled:
@@ -202,6 +252,12 @@ class Database:
             return None
         return None if row is None else str(row[0])
 
+    def own_role(self) -> OwnRole:
+        """Return what the role that we log in as may do. One SELECT."""
+        with self.transaction() as connection:
+            found = connection.execute(QUERIES["own_role"]).fetchall()
+        return OwnRole(*found[0])
+
     def check_durability(self) -> None:
         """Refuse with UNAVAILABLE a server that may lose what it acknowledged."""
         with self.transaction() as connection:
@@ -216,8 +272,8 @@ class Store:
         self.ledger = ledger
 
     def transaction(self) -> AbstractContextManager[psycopg.Connection[Row]]:
-        """Hold one transaction; see Database.transaction."""
-        return self.database.transaction()
+        """Hold one transaction that sees this ledger; see Database.transaction."""
+        return self.database.transaction(ledger=self.ledger)
 
     def head(self, *, lock: bool = False) -> HeadRow:
         """Return the guarded row; with `lock`, nobody else appends until the transaction ends."""
@@ -311,6 +367,17 @@ class Store:
         return rows[0] if rows else None
 
 
+@contextmanager
+def _part(connection: psycopg.Connection[Row], sight: Sight, around: Sight) -> Generator[None]:
+    """Hold a part of a transaction; if it sees something else than the whole, only as long as it lasts."""
+    with connection.transaction():
+        if sight != around:
+            connection.execute(QUERIES["see"], sight._asdict())
+        yield
+        if sight != around:
+            connection.execute(QUERIES["see"], around._asdict())
+
+
 def _check_durable(found: dict[str, str]) -> None:
     wanted = {"fsync": "on", "full_page_writes": "on", "zero_damaged_pages": "off", "ignore_checksum_failure": "off"}
     wrong = [f"{name}={found.get(name)}" for name, value in wanted.items() if found.get(name) != value]
@@ -333,6 +400,22 @@ def _stored(row: Row) -> Stored:
         bytes(seal or b""),
         None if salt is None else bytes(salt),
         None if body is None else bytes(body),
+    )
+
+
+def identifier(name: str) -> str:
+    """Return a name as SQL writes it, for a statement that a person is told to run."""
+    return sql.Identifier(name).as_string()
+
+
+def _forbidden(error: Exception, role: str) -> Exception:
+    said = str(error).splitlines()[0][:300]
+    return failure(
+        "FORBIDDEN_ACTOR",
+        f"The database role {role} may not do this in the database ({said}); nothing was stored. A service logs in as "
+        f"a member of corrigenda_writer, which the tables' owner makes: GRANT corrigenda_writer TO {identifier(role)}. "
+        "`corrigenda db init` and `corrigenda db migrate` need the owner's URL.",
+        role=role,
     )
 
 

@@ -16,6 +16,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import migrations
+from tests.roles import as_writer
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +31,7 @@ def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     home = tmp_path_factory.mktemp("server")
     home.chmod(0o700)
     with attach(home, grace_s=5.0) as server:
-        yield server.dsn
+        yield server.owner_dsn
     stop(home, remove=True)
 
 
@@ -44,16 +45,19 @@ def migrated_template(server_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def database_url(server_url: str) -> Iterator[str]:
-    """Return the connection string of an empty database of this test's own."""
+    """Return the owner's connection string of an empty database of this test's own."""
     with fresh_database(server_url) as url:
         yield url
 
 
 @pytest.fixture
 def ledger_url(server_url: str, migrated_template: str) -> Iterator[str]:
-    """Return the connection string of a migrated database of this test's own, without a ledger in it."""
+    """Return the writer's connection string of a migrated database of this test's own, without a ledger in it.
+
+    `tests.roles.as_owner` makes the owner's of it.
+    """
     with fresh_database(server_url, template=migrated_template) as url:
-        yield url
+        yield as_writer(url)
 
 
 @pytest.fixture

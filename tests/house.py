@@ -26,6 +26,7 @@ from ledger.store import Database
 from ledger.verified import Recorded, VerifiedLedger
 from projections.embedders import Embedder, Vectors
 from projections.relay import Relay, partition
+from tests.roles import as_owner
 
 Row = tuple[Any, ...]  # Any: a query's own columns
 
@@ -89,14 +90,14 @@ def refused(code: str) -> Generator[Refusal]:
 
 
 def rows(ledger_url: str, query: str, *params: object) -> list[Row]:
-    """Return what a query of the test's own finds."""
-    with psycopg.connect(ledger_url) as connection:
+    """Return what a query of the test's own finds; the owner sees every row."""
+    with psycopg.connect(as_owner(ledger_url)) as connection:
         return connection.execute(query.encode(), params).fetchall()
 
 
 def tamper(ledger_url: str, *statements: tuple[str, Sequence[object]]) -> None:
     """Change tables as their owner would, with triggers and foreign keys out of the way."""
-    with psycopg.connect(ledger_url) as connection:
+    with psycopg.connect(as_owner(ledger_url)) as connection:
         connection.execute("SET session_replication_role = replica")
         for statement, params in statements:
             done = connection.execute(statement.encode(), params)

@@ -13,6 +13,7 @@ from ledger.memories import Retire, Revoke
 from ledger.verified import VerifiedLedger
 from ledger.verify import Report, verify
 from tests.ledgers import WrittenLedger, correct, remember
+from tests.roles import as_owner
 
 FIRST, SECOND = "mem_01JZ8Q0000000000000000000D", "mem_01JZ8Q0000000000000000000E"
 
@@ -42,7 +43,7 @@ class Tampering:
 
     def run(self, *statements: LiteralString | sql.Composed, **params: Any) -> None:  # Any: whatever the driver adapts
         """Run statements as the owner, with triggers disabled."""
-        with psycopg.connect(self.url) as connection:
+        with psycopg.connect(as_owner(self.url)) as connection:
             connection.execute("SET session_replication_role = replica")
             for statement in statements:
                 connection.execute(statement, {"ledger": self.store.ledger, **params})

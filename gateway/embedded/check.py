@@ -10,17 +10,18 @@ import re
 import struct
 import time
 from collections.abc import Callable
-from importlib import resources
 
 import psycopg
 from psycopg import pq
 
-from gateway.embedded.cluster import START_BYTES, gist, ran_out_of_space
+from gateway.embedded.cluster import START_BYTES, WRITER, gist, ran_out_of_space
 from gateway.embedded.dsn import dsn
 from gateway.embedded.failures import ServerGone, cannot_become, disk_full, trouble
+from gateway.embedded.login import ensure_writer
 from gateway.embedded.places import Place
 from gateway.embedded.processes import listener
 from ledger.errors import CorrigendaError
+from ledger.sql import load
 
 DURABLE = {
     "fsync": "on",
@@ -37,7 +38,7 @@ _PING_S = 10
 _CONNECT_S = 30
 _LOG_TAIL_BYTES = 1 << 16
 _NO_SETUID = r"^(PermissionError: \[Errno 1\]|OSError: \[Errno 22\])"  # the watcher's Popen(user=…)
-_QUERY = resources.files("gateway.embedded").joinpath("queries.sql").read_bytes()
+_QUERIES = load("gateway.embedded")
 
 
 class LogTail:
@@ -71,6 +72,7 @@ def wait_until_sound(place: Place, say: Callable[[str], None], log: LogTail) -> 
     try:
         with psycopg.connect(dsn(place), connect_timeout=_CONNECT_S, autocommit=True) as connection:
             facts = _ask(place, connection)
+            ensure_writer(connection, facts.pop("writer", ""))
     except psycopg.OperationalError as error:
         text = " ".join(str(error).split())
         if not listener(place.socket) or "shutting down" in text or "starting up" in text:
@@ -123,7 +125,8 @@ def _progress(said: str) -> str:
 def _ask(place: Place, connection: psycopg.Connection) -> dict[str, str]:
     names = [*DURABLE, "listen_addresses", "server_version"]
     facts: dict[str, str] = {}
-    for name, value, source, file in connection.execute(_QUERY, {"names": names}):
+    asked = {"names": names, "writer": WRITER}
+    for name, value, source, file in connection.execute(_QUERIES["read_server_facts"], asked):
         facts[name] = value
         if name in DURABLE and value != DURABLE[name]:
             raise trouble(

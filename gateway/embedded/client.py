@@ -37,15 +37,16 @@ _POLL_S = 0.005
 class Server:
     """An embedded server that runs for as long as this is open, and for the grace period after.
 
-    `dsn` is a libpq connection string of the owner's role; `facts` are the settings that were asserted,
-    with `server_version` and `system_identifier`; `place` says where things lie. A forked child keeps the
-    server, too.
+    `dsn` is a libpq connection string of the role that writes ledgers, `owner_dsn` one of the owner's; `facts`
+    are the settings that were asserted, with `server_version` and `system_identifier`; `place` says where
+    things lie. A forked child keeps the server, too.
     """
 
     def __init__(self, place: Place, facts: dict[str, str], clients_lock: int) -> None:
         self.place = place
         self.facts = facts
-        self.dsn = dsn(place)
+        self.dsn = dsn(place, role=cluster.WRITER)
+        self.owner_dsn = dsn(place)
         self._lock = clients_lock
 
     def dsn_of(self, role: str) -> str:

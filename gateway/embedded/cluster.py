@@ -17,8 +17,12 @@ from gateway.embedded.remains import remove_draft
 from gateway.embedded.wheel import Binaries, Wheel, ensure_runs
 
 OWNER = "corrigenda"
+WRITER = "corrigenda_writer"
+# A statement that waits for a lock, or a transaction that stands still, holds up every writer of its ledger. Set for
+# the role, so that they hold through a pooler, too.
+TIME_OUTS = {"lock_timeout": "5s", "statement_timeout": "5min", "idle_in_transaction_session_timeout": "1min"}
 # Named one by one: PostgreSQL 15 has no `all` in the last column, and a role nobody listed cannot log in.
-ROLES = (OWNER, "corrigenda_writer", "corrigenda_maintainer", "corrigenda_eraser")
+ROLES = (OWNER, WRITER, "corrigenda_maintainer", "corrigenda_eraser")
 PORT = 5432
 
 NEW_CLUSTER_BYTES = 128 << 20  # a fresh cluster takes 39 MB, and its first checkpoints a second WAL segment

@@ -72,7 +72,7 @@ def visit(words: argparse.Namespace) -> None:
             "attach_s": round(took_s, 3),
             "postmasters": sorted({one.pid if one else -1 for one in found}),
             "uid": found[0].uid if found[0] else -1,
-            "dsn": server.dsn,
+            "dsn": server.owner_dsn,
             "state": str(server.place.state),
             "run": str(server.place.run),
             "facts": server.facts,

@@ -331,7 +331,7 @@ def _visit_here(home: str | os.PathLike[str], grace_s: float) -> Answer:
                 attach_s=attach_s,
                 postmasters=(found.pid,),
                 uid=found.uid,
-                dsn=server.dsn,
+                dsn=server.owner_dsn,
                 state=place.state,
                 run=place.run,
                 facts=server.facts,

@@ -27,6 +27,7 @@ from ledger.store import Database
 from ledger.verified import Recorded
 from projections import embedders
 from tests.house import WORDS, assert_house_in_order
+from tests.roles import as_owner
 
 ROOT = Path(__file__).resolve().parents[2]
 SLOW_S = 120.0
@@ -217,7 +218,7 @@ def _names(events: list[Recorded]) -> list[Pair]:
 def outbox(where: Document) -> dict[str, int]:
     """Return the position of each revision that the outbox asks to put into the index."""
     query = "SELECT revision, seq FROM corrigenda.outbox WHERE effect = 'put'"
-    with psycopg.connect(where["database_url"]) as connection:
+    with psycopg.connect(as_owner(where["database_url"])) as connection:
         return dict(connection.execute(query).fetchall())
 
 
@@ -255,7 +256,7 @@ def rows(where: Document) -> dict[str, int]:
     """Return how many rows each table of the ledger has."""
     tables = ("tenant", "head", "event", "payload", "outbox", "embedding", "revision", "directory")
     parts = " UNION ALL ".join(f"SELECT '{table}', count(*) FROM corrigenda.{table}" for table in tables)  # noqa: S608
-    with psycopg.connect(where["database_url"]) as connection:
+    with psycopg.connect(as_owner(where["database_url"])) as connection:
         return dict(connection.execute(parts.encode()).fetchall())
 
 

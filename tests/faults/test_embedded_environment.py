@@ -76,7 +76,7 @@ def test_a_roles_own_setting_is_found(lived_in: House) -> None:
 def test_only_the_listed_roles_may_log_in(lived_in: House) -> None:
     """The ident map names our roles one by one: another role is refused, though the user is ours."""
     answer = lived_in.visit()
-    lived_in.sql(answer, "CREATE ROLE stranger LOGIN", "CREATE ROLE corrigenda_writer LOGIN")
+    lived_in.sql(answer, "CREATE ROLE stranger LOGIN")
     as_writer = answer.dsn.replace("user='corrigenda'", "user='corrigenda_writer'")
     with psycopg.connect(as_writer) as connection:
         assert connection.info.user == "corrigenda_writer"

@@ -19,6 +19,7 @@ from ledger.errors import CorrigendaError
 from ledger.keys import make_ledger_key
 from migrations import LATEST
 from tests.faults.ledger_hands import Document, assert_in_order, kill, race, read_ledger, rows, run, tree
+from tests.roles import as_owner, as_writer
 
 KEYS = ["ledger.key", "signing.pem"]
 EMPTY = {"tenant": 0, "head": 0, "event": 0, "payload": 0, "outbox": 0, "embedding": 0, "revision": 0, "directory": 0}
@@ -256,14 +257,14 @@ def test_looking_at_a_database_without_a_ledger_makes_none(migrated: Document, v
 
 def schemas_of(where: Document) -> set[str]:
     """Return which schemas of ours a database has."""
-    with psycopg.connect(where["database_url"]) as connection:
+    with psycopg.connect(as_owner(where["database_url"])) as connection:
         found = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname = 'corrigenda'")
         return {name for (name,) in found}
 
 
 def at_version(where: Document, version: str) -> None:
     """Make a database look as if it had another version's schema."""
-    with psycopg.connect(where["database_url"]) as connection:
+    with psycopg.connect(as_owner(where["database_url"])) as connection:
         connection.execute("CREATE SCHEMA IF NOT EXISTS corrigenda")
         connection.execute("CREATE TABLE IF NOT EXISTS corrigenda.alembic_version (version_num text PRIMARY KEY)")
         connection.execute("DELETE FROM corrigenda.alembic_version")
@@ -320,9 +321,10 @@ def test_init_makes_everything_once(empty: Document) -> None:
         assert opened.migrate() == {"before": LATEST, "revision": LATEST}
     assert first["origin"] == f"corrigenda.invalid/{first['ledger']}"
     assert assert_one_of_everything(empty) == first["ledger"]
-    with open_gateway(**empty) as gateway:
+    served = {**empty, "database_url": as_writer(empty["database_url"])}
+    with open_gateway(**served) as gateway:
         gateway.remember("the first one")
-    assert_in_order({**empty, "actor": "human:x"})
+    assert_in_order({**served, "actor": "human:x"})
 
 
 def test_an_origin_is_for_life(empty: Document) -> None:

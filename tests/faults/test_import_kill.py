@@ -11,6 +11,7 @@ from tests.conftest import fresh_database
 from tests.faults.children import Counting
 from tests.faults.ledger_hands import Document, Told, assert_in_order, indexed, kill, race, read_ledger
 from tests.pep_histories import HISTORIES, LINKS, UNLINKS, History, available
+from tests.roles import as_writer
 
 # Where the process is killed, when that comes for the n-th time, and how many pages are stored by then.
 POINTS = [
@@ -43,7 +44,7 @@ def undisturbed(
     home = tmp_path_factory.mktemp("undisturbed")
     with fresh_database(server_url, template=migrated_template) as url:
         where: Document = {
-            "database_url": url,
+            "database_url": as_writer(url),
             "home": str(home),
             "project": "peps",
             "actor": "human:x",

@@ -15,10 +15,11 @@ from unittest.mock import patch
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ledger import codec, digest, keys, memories, notes, tree
+from ledger import codec, digest, keys, memories, notes, tiles, tree
 from ledger.chain import EMPTY, NO_STREAM, follow, follow_stream
 from ledger.digest import LedgerKeys
 from ledger.governance import AssignedName, NameAssigned
+from ledger.limits import INTEGER_MAX
 from ledger.memories import Provenance, Remember, Retire, RevisionText
 from ledger.message import Event, ScopeIds
 from ledger.notes import Checkpoint
@@ -44,6 +45,98 @@ TEXTS = {
     "unicode": "é, e\u0301, 😀, \u05e9\u05dc\u05d5\u05dd, \u2028",
 }
 
+# What is refused, and why. The strings and payloads are bytes, the integers and changes text.
+REJECTED_STRINGS = {
+    "letter_escaped": rb'"\u0061"',
+    "slash_escaped": rb'"\/"',
+    "delete_escaped": rb'"\u007f"',
+    "accent_escaped": rb'"\u00e9"',
+    "pair_escaped": rb'"\ud83d\ude00"',
+    "newline_long": rb'"\u000a"',
+    "hex_upper": rb'"\u001F"',
+    "newline_raw": b'"\n"',
+    "control_raw": b'"\x1f"',
+    "nul_escaped": rb'"\u0000"',
+    "nul_raw": b'"\x00"',
+    "surrogate_high": rb'"\ud800"',
+    "surrogate_low": rb'"\udc00"',
+    "surrogate_utf8": b'"\xed\xa0\x80"',
+    "not_utf8": b'"\xff"',
+    "overlong": b'"\xc0\xaf"',
+    "cut_utf8": b'"\xe2\x82"',
+    "above_unicode": b'"\xf4\x90\x80\x80"',
+    "escape_unknown": rb'"\x41"',
+    "apostrophes": b"'a'",
+    "unended": b'"a',
+}
+REJECTED_INTEGERS = {
+    "minus_zero": "-0",
+    "zero_before": "01",
+    "plus": "+1",
+    "fraction": "1.0",
+    "exponent": "1e0",
+    "too_large": "9007199254740992",
+    "too_small": "-9007199254740992",
+    "infinite": "1e400",
+    "not_a_number": "NaN",
+    "infinity": "Infinity",
+    "hexadecimal": "0x1",
+    "text": '"1"',
+    "truth": "true",
+}
+REJECTED_PAYLOADS = {
+    "null": b"null",
+    "array": b"[]",
+    "byte_order_mark": b'\xef\xbb\xbf{"reason":null}',
+    "space_before": b' {"reason":null}',
+    "space_inside": b'{"reason": null}',
+    "line_after": b'{"reason":null}\n',
+    "two_values": b'{"reason":null}{"reason":null}',
+    "comma_after": b'{"reason":null,}',
+    "comment": b'{"reason":null}//',
+    "key_twice": b'{"reason":"a","reason":null}',
+    "key_twice_equal": b'{"reason":null,"reason":null}',
+    "key_missing": b"{}",
+    "key_unknown": b'{"reason":null,"x":null}',
+    "key_escaped": rb'{"re\u0061son":null}',
+    "key_capital": b'{"Reason":null}',
+    "key_bare": b"{reason:null}",
+    "integer": b'{"reason":1}',
+    "unended": b'{"reason":null',
+}
+REJECTED_ENVELOPES = {
+    "version": ('"v":1', '"v":2'),
+    "scope_version": ('"schema":1', '"schema":2'),
+    "type_unknown": ("ledger.opened.v1", "ledger.opened.v2"),
+    "facts_of_another_type": ("ledger.opened.v1", "name.assigned.v1"),
+    "keys_in_another_order": ('"op_count":1,"op_index":0', '"op_index":0,"op_count":1'),
+    "key_missing": ('"subjects":[],"type"', '"type"'),
+    "key_unknown": ('"v":1', '"v":1,"w":1'),
+    "key_twice": ('"v":1', '"v":1,"v":1'),
+    "null_for_a_list": ('"subjects":[]', '"subjects":null'),
+    "subjects_unsorted": ('"subjects":[]', '"subjects":["b","a"]'),
+    "subjects_doubled": ('"subjects":[]', '"subjects":["a","a"]'),
+    "position_below_0": ('"seq":0', '"seq":-1'),
+    "append_of_none": ('"op_count":1', '"op_count":0'),
+    "beyond_its_append": ('"op_index":0', '"op_index":1'),
+    "half_a_commitment": ('"payload_len":18', '"payload_len":null'),
+    "half_a_request": ('"request":null', '"request":"' + "0" * 64 + '"'),
+    "hash_too_short": ('"stream_prev_b3":"00', '"stream_prev_b3":"'),
+    "stream_of_another_kind": ('"stream":"led_', '"stream":"mem_'),
+    "another_position": ('"seq":0', '"seq":1'),
+    "another_actor": ('"actor":"system"', '"actor":"somebody"'),
+    "another_hash_function": ("sha256-rfc6962", "sha512-rfc6962"),
+    "another_form": ("jcs-closed-1", "jcs-closed-2"),
+    "another_incarnation": ('"incarnation":1', '"incarnation":2'),
+    "another_origin": ('"origin":"corrigenda.invalid/', '"origin":"example.invalid/'),
+    "another_key_s_name": ('"public_key":"corrigenda.invalid/', '"public_key":"example.invalid/'),
+    "no_key": ("+b3b8fd7f+", "+b3b8fd70+"),
+    "time_without_fraction": (".000006Z", "Z"),
+    "time_of_no_zone": (".000006Z", ".0000060"),
+    "time_that_never_is": ("T03:04", "T24:04"),
+    "space_inside": ('"v":1', '"v": 1'),
+}
+
 BLOCK = re.compile(r"<!-- vector: ([a-z0-9-]+) -->\n```text\n(.*?)```\n", re.DOTALL)
 
 
@@ -55,7 +148,8 @@ def ledger_keys() -> LedgerKeys:
 def vectors() -> dict[str, Vector]:
     """Return every vector by name, each as named texts: UTF-8 text, or bytes in hex."""
     entries = _entries()
-    return {**_forms(), **_hashes(), **_keyed(), **entries, **_tree([one["envelope"] for one in entries.values()])}
+    envelopes = [one["envelope"] for one in entries.values()]
+    return {**_forms(), **_lists(), **_hashes(), **_keyed(), **entries, **_tree(envelopes), **_tiles(envelopes)}
 
 
 def schema() -> dict[str, Any]:  # Any: JSON schema
@@ -98,6 +192,40 @@ def _forms() -> dict[str, Vector]:
     return {
         f"string-{name}": {"text_hex": text.encode().hex(), "json_hex": codec.canonical(text).hex()}
         for name, text in TEXTS.items()
+    }
+
+
+def _lists() -> dict[str, Vector]:
+    """What a reader must take, and what it must not."""
+    accepted = {
+        "empty": "",
+        "quote": '"',
+        "backslash": "\\",
+        "looks_like_an_escape": "\\u0000",
+        "short_escapes": "\b\t\n\f\r",
+        "controls": "".join(map(chr, range(1, 32))),
+        "slash": "/",
+        "delete": "\x7f",
+        "next_line": "\x85",
+        "separators": "\u2028\u2029",
+        "one_code_point": "é",
+        "two_code_points": "e\u0301",
+        "right_to_left": "\u202e\u05e9\u05dc\u05d5\u05dd\u202c",
+        "byte_order_mark": "\ufeff",
+        "around_the_surrogates": "\ud7ff\ue000",
+        "no_character": "\uffff",
+        "astral": "😀",
+        "last": "\U0010ffff",
+    }
+    integers = {"zero": 0, "one": 1, "minus_one": -1, "largest": INTEGER_MAX, "smallest": -INTEGER_MAX}
+    changes = {name: f"{old} => {new}" for name, (old, new) in REJECTED_ENVELOPES.items()}
+    return {
+        "accept-strings": {name: codec.canonical(text).hex() for name, text in accepted.items()},
+        "accept-integers": {name: codec.canonical(number).decode() for name, number in integers.items()},
+        "reject-strings": {name: raw.hex() for name, raw in REJECTED_STRINGS.items()},
+        "reject-integers": REJECTED_INTEGERS,
+        "reject-payloads": {name: raw.hex() for name, raw in REJECTED_PAYLOADS.items()},
+        "reject-envelopes": changes,
     }
 
 
@@ -211,6 +339,29 @@ def _tree(envelopes: list[str]) -> dict[str, Vector]:
             "text_hex": text.encode().hex(),
             "signature_line": note.decode().splitlines()[-1],
             "note_hex": note.hex(),
+        },
+    }
+
+
+def _tiles(envelopes: list[str]) -> dict[str, Vector]:
+    """Return what tiles are called, and the files of the example ledger."""
+    raws = [envelope.encode() for envelope in envelopes]
+    leaves = b"".join(map(digest.leaf, raws))
+    (bundle,) = tiles.of_size(len(raws), tiles.ENTRIES)
+    (tile, hashes), *_ = tiles.grow(len(raws), lambda first, count: leaves[32 * first : 32 * (first + count)])
+    return {
+        "tile-names": {
+            "entry_1234067_is_in": tiles.path(tiles.Tile(0, 1_234_067 // 256, 256)),
+            "tile_1234067": tiles.path(tiles.Tile(0, 1_234_067, 256)),
+            "bundle_1234067": tiles.path(tiles.Tile(tiles.ENTRIES, 1_234_067, 256)),
+            **{
+                f"last_of_level_{level}_at_size_70000": [*map(tiles.path, tiles.of_size(70_000, level))][-1]
+                for level in range(3)
+            },
+        },
+        "tile-files": {
+            tiles.path(tile): hashes.hex(),
+            tiles.path(bundle): tiles.bundle(bundle, raws).hex(),
         },
     }
 

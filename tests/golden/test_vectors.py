@@ -10,7 +10,10 @@ import pytest
 from blake3 import blake3
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from tests.golden import generate
+from ledger import codec
+from tests.golden import generate, shapes
+from tests.golden.logs import read_directory, verifier_key
+from tests.golden.reader import Dump, Row, read
 
 VECTORS: dict[str, dict[str, str]] = json.loads(generate.VECTORS.read_text(encoding="utf-8"))
 ENTRIES = ["opening-0", "remember-0", "remember-1", "retire-0", "retire-1"]
@@ -232,3 +235,137 @@ def test_the_checkpoint_is_signed_over_its_text() -> None:
     raw = base64.b64decode(encoded)
     assert (dash, name, raw[:4].hex()) == ("\u2014", origin, key_["key_id"])
     Ed25519PublicKey.from_public_bytes(bytes.fromhex(key_["public"])).verify(raw[4:], text)
+
+
+# ---------------------------------------------------------------- the two lists, for both readers
+
+
+def listed(name: str) -> list[tuple[str, str]]:
+    """Return a list's entries by name."""
+    return list(VECTORS[name].items())
+
+
+def taken(reader: Any, *given: Any) -> bool:  # Any: a reader, and what it reads
+    """Report whether a reader takes bytes; it must answer in one of the two ways."""
+    try:
+        reader(*given)
+    except (codec.NotCanonical, shapes.NotCanonical):
+        return False
+    return True
+
+
+def reason(text: bytes) -> bytes:
+    """Return the payload that has these bytes in the place of a text."""
+    return b'{"reason":' + text + b"}"
+
+
+@pytest.mark.parametrize(("name", "raw"), listed("accept-strings") + listed("reject-strings"))
+def test_both_readers_take_a_string_or_refuse_it(name: str, raw: str) -> None:
+    """Wherever a text may stand, the product and the second reader agree with the lists."""
+    wanted = VECTORS["accept-strings"].get(name) == raw
+    body = reason(bytes.fromhex(raw))
+    assert taken(codec.decode_payload, "memory.retired.v1", body) is wanted
+    assert taken(shapes.read_payload, "memory.retired.v1", body) is wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [*listed("accept-integers"), *listed("reject-integers"), ("no_end", "9" * 5_000)]
+)
+def test_both_readers_take_an_integer_or_refuse_it(name: str, text: str) -> None:
+    """In the place of a position in facts; what the value may be there is another matter than its form."""
+    wanted = name in VECTORS["accept-integers"]
+    raw = VECTORS["retire-1"]["envelope"].replace('"since":3', f'"since":{text}').encode()
+    assert taken(codec.decode_envelope, raw) is wanted
+    assert taken(shapes.canonical, raw) is (wanted or name == "text")
+
+
+@pytest.mark.parametrize(("name", "raw"), [*listed("reject-payloads"), ("nothing", "")])
+def test_both_readers_refuse_a_payload(name: str, raw: str) -> None:
+    """White space, keys, values and ends that do not belong; without the change it would be taken."""
+    assert taken(codec.decode_payload, "memory.retired.v1", b'{"reason":null}')
+    assert not taken(codec.decode_payload, "memory.retired.v1", bytes.fromhex(raw))
+    assert not taken(shapes.read_payload, "memory.retired.v1", bytes.fromhex(raw))
+
+
+@pytest.mark.parametrize(("name", "change"), listed("reject-envelopes"))
+def test_both_readers_refuse_an_envelope(name: str, change: str) -> None:
+    """Each change of the opening makes it none; unchanged, both take it."""
+    old, new = change.split(" => ")
+    envelope = VECTORS["opening-0"]["envelope"]
+    assert taken(codec.decode_envelope, envelope.encode()) and taken(shapes.read_envelope, envelope.encode())
+    assert envelope.count(old) >= 1
+    raw = envelope.replace(old, new, 1).encode()
+    assert not taken(codec.decode_envelope, raw)
+    assert not taken(shapes.read_envelope, raw)
+
+
+@pytest.mark.parametrize(("size", "wanted"), [(16_384, True), (16_385, False)])
+def test_both_readers_know_an_envelope_s_largest_size(size: int, wanted: bool) -> None:
+    """16 KiB, to the byte."""
+    envelope = VECTORS["opening-0"]["envelope"]
+    raw = envelope.replace('"authn":"local"', f'"authn":"local{"a" * (size - len(envelope))}"').encode()
+    assert len(raw) == size
+    assert taken(codec.decode_envelope, raw) is wanted
+    assert taken(shapes.read_envelope, raw) is wanted
+
+
+@pytest.mark.parametrize(("size", "wanted"), [(262_144, True), (262_145, False)])
+def test_both_readers_know_a_payload_s_largest_size(size: int, wanted: bool) -> None:
+    """256 KiB, to the byte."""
+    body = reason(b'"' + b"a" * (size - len(reason(b'""'))) + b'"')
+    assert len(body) == size
+    assert taken(codec.decode_payload, "memory.retired.v1", body) is wanted
+    assert taken(shapes.read_payload, "memory.retired.v1", body) is wanted
+
+
+@pytest.mark.parametrize("nested", [b"[" * 100_000, b"[" * 8_000, b'{"a":' * 2_500])
+def test_both_readers_survive_nesting(nested: bytes) -> None:
+    """Too deep to be read is refused, and nothing else happens."""
+    raw = VECTORS["opening-0"]["envelope"].encode().replace(b'"facts":{', b'"facts":' + nested + b"{")
+    assert not taken(codec.decode_envelope, raw)
+    assert not taken(shapes.read_envelope, raw)
+
+
+# ---------------------------------------------------------------- the second reader over all of it
+
+
+def example() -> Dump:
+    """Return the example ledger as its tables would hold it."""
+    rows: list[Row] = []
+    for name in ENTRIES:
+        vector, parsed = VECTORS[name], envelope(name)
+        request = None if parsed["request"] is None else bytes.fromhex(parsed["request"])
+        own, made = bytes.fromhex(vector["hash"]), bytes.fromhex(vector["seal"])
+        place = (parsed["seq"], parsed["stream"], parsed["stream_seq"])
+        rows.append(Row(*place, vector["envelope"].encode(), own, made, request))
+    payloads = {
+        number: (bytes.fromhex(VECTORS[name]["salt"]), VECTORS[name]["payload"].encode())
+        for number, name in enumerate(ENTRIES)
+    }
+    return Dump(VECTORS["keys"]["ledger"], "local", rows, payloads, (rows[-1].seq, rows[-1].hash, 1))
+
+
+def test_the_second_reader_takes_the_example_ledger() -> None:
+    """With its key file and its checkpoint, nothing is found."""
+    note = bytes.fromhex(VECTORS["checkpoint"]["note_hex"])
+    report = read(example(), VECTORS["keys"]["key_file"].encode(), note)
+    assert report.findings == []
+    assert report.root.hex() == VECTORS["tree-roots"]["root_of_5"]
+
+
+def test_the_second_reader_takes_the_example_directory() -> None:
+    """The two files and the checkpoint show the five entries."""
+    files = {name: bytes.fromhex(raw) for name, raw in VECTORS["tile-files"].items()}
+    files["checkpoint"] = bytes.fromhex(VECTORS["checkpoint"]["note_hex"])
+    name, public = verifier_key(VECTORS["verifier-key"]["verifier_key"])
+    assert read_directory(files, name, public) == [VECTORS[name]["envelope"].encode() for name in ENTRIES]
+
+
+def test_the_names_of_tiles() -> None:
+    """Groups of three digits, all but the last with an `x`; entry 1,234,067 is in tile 4,820."""
+    names = VECTORS["tile-names"]
+    assert names["tile_1234067"] == "tile/0/x001/x234/067"
+    assert names["bundle_1234067"] == "tile/entries/x001/x234/067"
+    assert int("".join(names["entry_1234067_is_in"].split("/")[2:]).replace("x", "")) == 1_234_067 // 256
+    widths = [names[f"last_of_level_{level}_at_size_70000"].split(".p/")[1] for level in range(3)]
+    assert widths == [str(70_000 // 256**level % 256) for level in range(3)]

@@ -18,6 +18,7 @@ from projections.embedders import Embedder
 from tests.conftest import fresh_database
 from tests.house import WORDS, assert_house_in_order
 from tests.ledgers import WrittenLedger
+from tests.roles import as_writer
 from tests.tampering import Tampering, write_nine
 
 PROJECT = "atlas"
@@ -26,7 +27,7 @@ ACTOR = "human:ana"
 
 @pytest.fixture(scope="session")
 def shared_url(server_url: str) -> Iterator[str]:
-    """Return the connection string of the one migrated database that these tests use after each other."""
+    """Return the owner's connection string of the one migrated database that these tests use after each other."""
     with fresh_database(server_url) as url:
         migrations.upgrade(url)
         yield url
@@ -34,11 +35,11 @@ def shared_url(server_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def ledger_url(shared_url: str) -> Iterator[str]:
-    """Return the connection string of a migrated database without a ledger: emptied, which is quicker than a new one.
+    """Return the writer's connection string of a migrated database without a ledger: emptied, quicker than a new one.
 
     A test that changes the schema takes `database_url` instead.
     """
-    yield shared_url
+    yield as_writer(shared_url)
     with psycopg.connect(shared_url, autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"

@@ -16,11 +16,12 @@ from gateway.bare import open_bare
 from gateway.service import Gateway
 from ledger.errors import CorrigendaError
 from tests.integration.conftest import Here
+from tests.roles import as_owner
 
 
 def run(url: str, statement: LiteralString, **params: object) -> None:
     """Do something to the tables as their owner, with nobody watching."""
-    with psycopg.connect(url, autocommit=True) as connection:
+    with psycopg.connect(as_owner(url), autocommit=True) as connection:
         connection.execute("SET session_replication_role = replica")
         connection.execute(statement, params)
 
@@ -38,20 +39,20 @@ def test_an_interrupt_that_left_a_transaction_open_swallows_no_later_write(
     """Given a signal just after BEGIN that the program survives, then what is acknowledged afterwards is committed."""
     gateway = open_here(embedder="none")
     first = gateway.remember("the office is in Berlin")
-    real, raised = psycopg.Transaction.__enter__, []
+    real, raised = vars(psycopg.Connection)["execute"], []
 
-    def interrupted(self: psycopg.Transaction) -> psycopg.Transaction:
-        entered = real(self)
-        if not raised:
+    def interrupted(self: psycopg.Connection, query: object, *args: object, **named: object) -> object:
+        done = real(self, query, *args, **named)
+        if not raised and isinstance(query, bytes) and b"BEGIN" in query:
             raised.append(True)
             raise KeyboardInterrupt
-        return entered
+        return done
 
-    monkeypatch.setattr(psycopg.Transaction, "__enter__", interrupted)
+    monkeypatch.setattr(psycopg.Connection, "execute", interrupted)
     with pytest.raises(KeyboardInterrupt):
         gateway.explain(first.revision_id or "")
     second = gateway.remember("the office is in Hamburg")
-    with psycopg.connect(open_here.ledger_url) as other:
+    with psycopg.connect(as_owner(open_here.ledger_url)) as other:
         found = other.execute("SELECT count(*) FROM corrigenda.event WHERE seq = %s", (second.position,)).fetchone()
     assert found == (1,)
     assert gateway.explain(first.revision_id or "").content == "the office is in Berlin"
@@ -79,7 +80,7 @@ def test_a_ledger_without_its_tenant_row_is_not_begun_anew(open_here: Here) -> N
     run(open_here.ledger_url, "DELETE FROM corrigenda.tenant")
     open_here.broken = True
     assert code_of(open_here) == ("INTEGRITY_BROKEN", 0)
-    with psycopg.connect(open_here.ledger_url) as connection:
+    with psycopg.connect(as_owner(open_here.ledger_url)) as connection:
         assert connection.execute("SELECT count(*) FROM corrigenda.head").fetchone() == (1,)
 
 
@@ -178,7 +179,7 @@ def test_a_new_connection_is_asked_whether_it_keeps_what_it_acknowledges(open_he
     """Given durability taken away by a setting and the connection cut, then nothing is acknowledged on the next one."""
     gateway = open_here(embedder="none")
     gateway.remember("the office is in Berlin")
-    with psycopg.connect(open_here.ledger_url, autocommit=True) as owner:
+    with psycopg.connect(as_owner(open_here.ledger_url), autocommit=True) as owner:
         name = sql.Identifier(owner.info.dbname)
         owner.execute(sql.SQL("ALTER DATABASE {} SET synchronous_commit = off").format(name))
         try:
@@ -201,11 +202,11 @@ def test_a_killed_embedded_server_is_started_again_by_whoever_uses_it_next(home:
         with corrigenda.open(home=home, project="atlas", actor="human:ana", embedder="none") as gateway:
             first = gateway.remember("the office is in Berlin", idempotency_key="k")
             with open_bare(home=home, create=False) as bare, psycopg.connect(bare.database_url()) as connection:
-                backend = connection.info.backend_pid
-            os.kill(_parent_of(backend), signal.SIGKILL)
-            again = _retried(gateway)
+                postmaster = _parent_of(connection.info.backend_pid)
+            os.kill(postmaster, signal.SIGKILL)
+            again = _retried(gateway, "the office is in Berlin", "k")
             assert (again.replayed, again.position) == (True, first.position)
-            assert gateway.remember("the office is in Hamburg").outcome == "stored"
+            assert _retried(gateway, "the office is in Hamburg", "l").outcome == "stored"
     finally:
         embedded.stop(home, remove=True)
 
@@ -215,11 +216,11 @@ def _parent_of(process: int) -> int:
     return int(fields["PPid"])
 
 
-def _retried(gateway: Gateway) -> corrigenda.Receipt:
-    """Repeat the first write until the server is back: the first attempt may find the connection cut."""
+def _retried(gateway: Gateway, content: str, key: str) -> corrigenda.Receipt:
+    """Repeat a write until the server is back: an attempt may find the connection cut, or about to be."""
     for _ in range(3):
         try:
-            return gateway.remember("the office is in Berlin", idempotency_key="k")
+            return gateway.remember(content, idempotency_key=key)
         except corrigenda.UnavailableError:
             continue
     raise AssertionError("the server did not come back")

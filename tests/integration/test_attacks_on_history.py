@@ -22,6 +22,7 @@ from ledger.store import Database
 from tests.conftest import fresh_database
 from tests.forging import appended, cut, rechain
 from tests.integration.conftest import Here
+from tests.roles import as_owner, as_writer
 from tests.tampering import Tampering
 
 Attack = Callable[[Tampering], object]
@@ -31,7 +32,7 @@ Attack = Callable[[Tampering], object]
 def ledger_url(server_url: str, migrated_template: str) -> Iterator[str]:
     """Return a database of the test's own: what is done to its tables here cannot be undone for the next test."""
     with fresh_database(server_url, template=migrated_template) as url:
-        yield url
+        yield as_writer(url)
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def cut_and_go_on(tampering: Tampering) -> None:
 def put_back_an_old_backup(tampering: Tampering) -> None:
     """Put every table back to what it was two appends ago, read models included."""
     size = appends(tampering)[-2].seq
-    with psycopg.connect(tampering.url) as connection:
+    with psycopg.connect(as_owner(tampering.url)) as connection:
         connection.execute("SET session_replication_role = replica")
         connection.execute("DELETE FROM corrigenda.revision WHERE content_seq >= %s", [size])
         connection.execute("DELETE FROM corrigenda.directory WHERE seq >= %s", [size])

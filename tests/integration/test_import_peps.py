@@ -16,6 +16,7 @@ from tests.conftest import fresh_database
 from tests.faults.ledger_hands import Document, Pair, Told, read_ledger
 from tests.house import assert_house_in_order
 from tests.pep_histories import EXCERPT, HISTORIES, LINKS, UNLINKS, History, available, lines_of, packed
+from tests.roles import as_writer
 
 WITHDRAWN = {("pep-314", "pep-243"), ("pep-426", "pep-425"), ("pep-639", "pep-566")}
 STATED_TWICE = ("pep-345", "pep-314")
@@ -44,7 +45,7 @@ def imported(
     """A ledger with the whole history in it, which the tests of this module read and do not change."""
     home = tmp_path_factory.mktemp("imported")
     with fresh_database(server_url, template=migrated_template) as url:
-        where = {"database_url": url, "home": str(home)}
+        where = {"database_url": as_writer(url), "home": str(home)}
         with opened(where) as gateway:
             report = gateway.import_peps(history.path)
         yield Imported(history, where, report, read_ledger(where))

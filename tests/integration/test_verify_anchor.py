@@ -16,6 +16,7 @@ from ledger.verify import Report, verify
 from tests.conftest import fresh_database
 from tests.forging import anchored, appended, cut, put, rechain, root_of
 from tests.ledgers import WrittenLedger
+from tests.roles import as_writer
 from tests.tampering import Tampering, failed
 
 
@@ -23,7 +24,7 @@ from tests.tampering import Tampering, failed
 def ledger_url(server_url: str, migrated_template: str) -> Iterator[str]:
     """Return a database of the test's own: what is done to its tables here cannot be undone for the next test."""
     with fresh_database(server_url, template=migrated_template) as url:
-        yield url
+        yield as_writer(url)
 
 
 def held(tampering: Tampering, anchor: Anchor | Unusable | None) -> Report:

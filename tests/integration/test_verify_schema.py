@@ -6,15 +6,16 @@ import pytest
 
 import migrations
 from tests.conftest import fresh_database
+from tests.roles import as_writer
 from tests.tampering import Tampering, failed
 
 
 @pytest.fixture
 def ledger_url(server_url: str) -> Iterator[str]:
-    """Return the connection string of a migrated database of this test's own."""
+    """Return the writer's connection string of a migrated database of this test's own."""
     with fresh_database(server_url) as url:
         migrations.upgrade(url)
-        yield url
+        yield as_writer(url)
 
 
 def test_the_tables_removed(tampering: Tampering) -> None:

@@ -15,6 +15,7 @@ from ledger.errors import IntegrityError
 from ledger.verified import VerifiedLedger
 from tests.conftest import fresh_database
 from tests.ledgers import WrittenLedger
+from tests.roles import as_writer
 from tests.tampering import FIRST, Tampering, failed, refused
 
 
@@ -22,18 +23,26 @@ from tests.tampering import FIRST, Tampering, failed, refused
 def ledger_url(server_url: str, migrated_template: str) -> Iterator[str]:
     """Return a database of the test's own: what is done to its tables here cannot be undone for the next test."""
     with fresh_database(server_url, template=migrated_template) as url:
-        yield url
+        yield as_writer(url)
 
 
 # ---------------------------------------------------------------- entries and payloads
 
 
-@pytest.mark.parametrize("seq", [0, 4, 8])
+@pytest.mark.parametrize("seq", [1, 4, 8])
 def test_a_byte_of_an_envelope(tampering: Tampering, seq: int) -> None:
-    """First, middle or last: verify names the entry itself, not the one after it, and the walk stops there."""
+    """Early, middle or last: verify names the entry itself, not the one after it, and the walk stops there."""
     tampering.flip("event", "envelope", seq, byte=12)  # inside the actor's id: still canonical JSON
     assert failed(tampering.report()) == {"chain": seq, "seals": seq} | ({"streams": seq} if seq == 4 else {})
     assert refused(tampering) == (seq, "seals")
+
+
+def test_a_byte_of_the_opening(tampering: Tampering) -> None:
+    """Nothing in event 0 but ids, name and time may be otherwise: another actor is no opening at all."""
+    tampering.flip("event", "envelope", 0, byte=12)
+    found = failed(tampering.report())
+    assert found.items() >= {"canonical": 0, "chain": 0, "seals": 0}.items()
+    assert refused(tampering) == (0, "canonical")
 
 
 def test_a_byte_that_makes_an_envelope_unreadable(tampering: Tampering) -> None:

@@ -52,13 +52,16 @@ def _of(told: msgspec.inspect.Type) -> st.SearchStrategy[Any]:  # Any: as above
             raise TypeError(f"the format has no {told}")
 
 
-PAIRS = sorted((tag, facts, payload) for tag, (facts, payload) in codec.EVENT_TYPES.items() if payload is not None)
+# But the opening, of which each value is fixed: the examples have one.
+TYPES = {tag: pair for tag, pair in codec.EVENT_TYPES.items() if tag != "ledger.opened.v1"}
+PAIRS = sorted((tag, facts, payload) for tag, (facts, payload) in TYPES.items() if payload is not None)
 EVENTS = st.sampled_from(PAIRS).flatmap(lambda pair: st.tuples(st.just(pair[0]), made(pair[1]), made(pair[2])))
 
 
 def envelope(tag: str, facts: Facts) -> Envelope:
-    """Return the envelope of the first example, around other facts."""
-    return msgspec.structs.replace(codec.decode_envelope(RAW[0]), type=tag, facts=facts)
+    """Return the envelope of an example of the same kind of stream, around other facts."""
+    example = RAW[1 if tag == "name.assigned.v1" else 2]
+    return msgspec.structs.replace(codec.decode_envelope(example), type=tag, facts=facts)
 
 
 # ---------------------------------------------------------------- there and back

@@ -9,7 +9,9 @@ import psycopg
 import pytest
 from cli_hands import corrigenda
 
-from ledger import notes, tree
+from ledger import notes, tiles, tree
+from ledger.digest import leaf
+from tests.roles import as_owner
 
 
 @pytest.fixture
@@ -85,11 +87,14 @@ def test_verify_finds_a_shortened_ledger(ledger: str, home: Path, tmp_path: Path
     """A tail cut with its head row set back is exit 11 by the anchor alone, and without it by a checkpoint."""
     remember("user likes tea")
     path = stored(tmp_path / "checkpoint")
-    with psycopg.connect(ledger) as connection:
+    with psycopg.connect(as_owner(ledger)) as connection:
         connection.execute("SET session_replication_role = replica")
-        connection.execute("DELETE FROM event WHERE seq = (SELECT max(seq) FROM event)")
-        connection.execute("DELETE FROM payload WHERE seq > (SELECT max(seq) FROM event)")
-        connection.execute("UPDATE head SET (seq, hash) = (SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1)")
+        connection.execute("DELETE FROM corrigenda.event WHERE seq = (SELECT max(seq) FROM corrigenda.event)")
+        connection.execute("DELETE FROM corrigenda.payload WHERE seq > (SELECT max(seq) FROM corrigenda.event)")
+        connection.execute(
+            "UPDATE corrigenda.head SET (seq, hash) ="
+            " (SELECT seq, hash FROM corrigenda.event ORDER BY seq DESC LIMIT 1)"
+        )
     report = json.loads(corrigenda("verify", "-o", "json").out)
     assert (report["exit_code"], report["checks"]["anchor"]["first_bad_position"]) == (11, report["size"])
     (home / "anchor").rename(tmp_path / "away")
@@ -120,18 +125,18 @@ def test_a_fork_is_no_extension(ledger: str, tmp_path: Path) -> None:
     old = stored(tmp_path / "old")
     remember("user likes tea")
     new = stored(tmp_path / "new")
-    with psycopg.connect(ledger) as connection:
+    with psycopg.connect(as_owner(ledger)) as connection:
         connection.execute("SET session_replication_role = replica")
-        connection.execute("UPDATE event SET envelope = envelope || ' '::bytea WHERE seq = 1")
+        connection.execute("UPDATE corrigenda.event SET envelope = envelope || ' '::bytea WHERE seq = 1")
     for pair in ((old, old), (old, new)):
         assert "first checkpoint" in fails("INTEGRITY_BROKEN", 11, "checkpoint", "consistency", *pair)
 
 
 def test_nothing_is_signed_over_a_broken_ledger(ledger: str, tmp_path: Path) -> None:
     """The first bad position is told, and no note is printed or written."""
-    with psycopg.connect(ledger) as connection:
+    with psycopg.connect(as_owner(ledger)) as connection:
         connection.execute("SET session_replication_role = replica")
-        connection.execute("UPDATE payload SET body = body || ' '::bytea WHERE seq = 2")
+        connection.execute("UPDATE corrigenda.payload SET body = body || ' '::bytea WHERE seq = 2")
     assert "position 2" in fails("INTEGRITY_BROKEN", 10, "checkpoint", "sign", "--out", str(tmp_path / "checkpoint"))
     assert list(tmp_path.glob("checkpoint*")) == []
 
@@ -199,3 +204,33 @@ def test_an_origin_that_no_checkpoint_could_bear(ledger_url: str, monkeypatch: p
     for origin in ("two words", "a+b"):
         fails("INVALID_INPUT", 5, "db", "init", "--origin", origin)
     assert not (home / "keys").exists()
+
+
+def test_a_log_is_shown_in_a_directory(ledger: str, tmp_path: Path) -> None:
+    """`sign --tiles` leaves the note that it prints, every envelope, and no payload; the next run adds to it."""
+    first = corrigenda("checkpoint", "sign", "--tiles", str(tmp_path / "log"))
+    assert first.code == 0 and str(tmp_path / "log") in first.err
+    assert (tmp_path / "log" / "checkpoint").read_bytes() == first.raw
+    remember("user likes tea")
+    signed = answer("checkpoint", "sign", "--tiles", str(tmp_path / "log"))
+    assert (tmp_path / "log" / "checkpoint").read_text() == signed["note"]
+    size = signed["size"]
+    (bundle,) = tiles.of_size(size, tiles.ENTRIES)
+    entries = tiles.unbundle((tmp_path / "log" / tiles.path(bundle)).read_bytes())
+    assert entries == [corrigenda("show", "--raw", str(seq)).raw.removesuffix(b"\n") for seq in range(size)]
+    assert tree.root([*map(leaf, entries)]).hex() == signed["root"]
+    assert not [path for path in (tmp_path / "log").rglob("*") if path.is_file() and b"likes tea" in path.read_bytes()]
+
+
+def test_a_directory_that_no_log_can_be_shown_in(ledger: str, tmp_path: Path) -> None:
+    """Another ledger's directory is exit 2, an altered one 11; no note is printed, and `--out` is not written."""
+    folder, out = tmp_path / "log", tmp_path / "checkpoint"
+    assert corrigenda("checkpoint", "sign", "--tiles", str(folder)).code == 0
+    words = ("checkpoint", "sign", "--out", str(out), "--tiles")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "checkpoint").write_text((folder / "checkpoint").read_text().replace("ledger", "other"))
+    assert "other" in fails("VALIDATION_FAILED", 2, *words, str(tmp_path / "other"))
+    (altered,) = (folder / "tile" / "0").glob("000.p/*")
+    altered.write_bytes(altered.read_bytes()[:-1])
+    assert str(altered) in fails("INTEGRITY_BROKEN", 11, *words, str(folder))
+    assert not out.exists()

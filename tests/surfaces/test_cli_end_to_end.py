@@ -9,6 +9,8 @@ import psycopg
 import pytest
 from cli_hands import Answer, corrigenda
 
+from tests.roles import as_owner, as_writer
+
 
 @pytest.fixture(autouse=True)
 def settings(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
@@ -41,8 +43,8 @@ def refused(done: Answer, code: str) -> bool:
 
 def last(url: str) -> int:
     """The position of the ledger's last event."""
-    with psycopg.connect(url) as connection:
-        [(seq,)] = connection.execute("SELECT max(seq) FROM event").fetchall()
+    with psycopg.connect(as_owner(url)) as connection:
+        [(seq,)] = connection.execute("SELECT max(seq) FROM corrigenda.event").fetchall()
     return seq
 
 
@@ -139,9 +141,11 @@ def test_the_log(ledger: str) -> None:
 
 def test_a_broken_chain(ledger: str) -> None:
     """One byte of one event: what looks at the ledger as it lies still answers, everything else names the position."""
-    with psycopg.connect(ledger) as owner:
-        owner.execute("ALTER TABLE event DISABLE TRIGGER ALL")
-        owner.execute("UPDATE event SET envelope = set_byte(envelope, 20, get_byte(envelope, 20) # 1) WHERE seq = 2")
+    with psycopg.connect(as_owner(ledger)) as owner:
+        owner.execute("ALTER TABLE corrigenda.event DISABLE TRIGGER ALL")
+        owner.execute(
+            "UPDATE corrigenda.event SET envelope = set_byte(envelope, 20, get_byte(envelope, 20) # 1) WHERE seq = 2"
+        )
     report = json.loads(corrigenda("verify", "-o", "json").out)
     assert (report["ok"], report["exit_code"]) == (False, 10)
     assert corrigenda("verify").code == 10
@@ -209,3 +213,24 @@ def test_a_file_that_is_not_what_it_should_be(ledger: str, tmp_path: Path) -> No
         done = corrigenda("import", str(tmp_path / name), "--format", "peps")
         assert (done.code, refused(done, "VALIDATION_FAILED")) == (2, True), name
     assert last(ledger) == before
+
+
+def test_a_database_of_ones_own_from_owner_to_service(
+    monkeypatch: pytest.MonkeyPatch, database_url: str, home: Path
+) -> None:
+    """The owner's `db init` prints what makes the service's role; until then serving is exit 4, after it exit 0."""
+    monkeypatch.setenv("CORRIGENDA_DATABASE_URL", database_url)
+    assert refused(corrigenda("memories", "remember", "tea"), "SCHEMA_MISMATCH")
+    done = corrigenda("db", "init")
+    assert done.code == 0 and "next: Let the owner run: CREATE ROLE corrigenda_app LOGIN" in done.out
+    stopped = corrigenda("memories", "remember", "tea")
+    assert refused(stopped, "FORBIDDEN_ACTOR") and stopped.code == 4
+    for words in (["verify"], ["status"], ["log"], ["show", "0", "--raw"], ["db", "check"], ["db", "current"]):
+        assert corrigenda(*words).code == 0
+    found = {check["name"]: check["ok"] for check in json.loads(corrigenda("doctor", "-o", "json").out)["items"]}
+    assert found["role"] is False and found["schema"] is True
+    monkeypatch.setenv("CORRIGENDA_DATABASE_URL", as_writer(database_url))
+    assert corrigenda("memories", "remember", "tea").code == 0
+    again = corrigenda("db", "init")
+    assert again.code == 0 and "next" not in again.out
+    assert corrigenda("db", "url").out.strip() == corrigenda("db", "url", "--role", "writer").out.strip()

@@ -10,6 +10,8 @@ import pytest
 from cli_hands import corrigenda
 from psycopg import sql
 
+from tests.roles import as_owner
+
 
 @pytest.fixture
 def ledger(monkeypatch: pytest.MonkeyPatch, ledger_url: str, home: Path) -> str:
@@ -68,11 +70,14 @@ def test_since_with_a_range_is_refused(signed: Path) -> None:
 def test_nothing_is_signed_that_the_anchor_does_not_bear_out(ledger: str, signed: Path) -> None:
     """A ledger that was cut is not made good by a new checkpoint, and the refusal names the anchor's finding."""
     size = report()["size"]
-    with psycopg.connect(ledger) as connection:
+    with psycopg.connect(as_owner(ledger)) as connection:
         connection.execute("SET session_replication_role = replica")
-        connection.execute("DELETE FROM event WHERE seq >= %s", [size - 1])
-        connection.execute("DELETE FROM payload WHERE seq >= %s", [size - 1])
-        connection.execute("UPDATE head SET (seq, hash) = (SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1)")
+        connection.execute("DELETE FROM corrigenda.event WHERE seq >= %s", [size - 1])
+        connection.execute("DELETE FROM corrigenda.payload WHERE seq >= %s", [size - 1])
+        connection.execute(
+            "UPDATE corrigenda.head SET (seq, hash) ="
+            " (SELECT seq, hash FROM corrigenda.event ORDER BY seq DESC LIMIT 1)"
+        )
     done = corrigenda("checkpoint", "sign", "-o", "json")
     fault = json.loads(done.err)
     assert (done.code, done.out, fault["code"]) == (11, "", "INTEGRITY_BROKEN")
@@ -103,10 +108,12 @@ def test_a_corrupt_anchor(ledger: str, home: Path) -> None:
 
 def test_another_ledger_s_anchor(ledger: str, home: Path) -> None:
     """A file of another ledger in this one's place is foreign."""
-    with psycopg.connect(ledger) as connection:
+    with psycopg.connect(as_owner(ledger)) as connection:
         connection.execute("SET session_replication_role = replica")
         for table in ("tenant", "head", "event", "payload"):
-            moving = sql.SQL("UPDATE {} SET ledger = '01JZ8Q0000000000000000000Z'").format(sql.Identifier(table))
+            moving = sql.SQL("UPDATE corrigenda.{} SET ledger = '01JZ8Q0000000000000000000Z'").format(
+                sql.Identifier(table)
+            )
             connection.execute(moving)
     path = anchor_of(home)
     path.rename(path.with_name("01JZ8Q0000000000000000000Z.sqlite"))

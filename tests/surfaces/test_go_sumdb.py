@@ -5,15 +5,13 @@ It needs Go and the sources of `golang.org/x/mod` as Debian's golang-go and gola
 
 import base64
 import json
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from others import NO_GO, build, run
 
 from ledger import digest, notes, tree
 from ledger.keys import read_signing_key, verifier_key
@@ -21,27 +19,13 @@ from ledger.notes import Checkpoint
 from tests.ledgers import WrittenLedger
 from tests.tampering import write_nine
 
-SOURCES = Path("/usr/share/gocode")
-
-pytestmark = [
-    pytest.mark.soak,
-    pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed (Debian: golang-go)"),
-    pytest.mark.skipif(
-        not (SOURCES / "src/golang.org/x/mod/sumdb").is_dir(),
-        reason="golang.org/x/mod is not installed (Debian: golang-golang-x-mod-dev)",
-    ),
-]
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(NO_GO is not None, reason=NO_GO or "")]
 
 
 @pytest.fixture(scope="module")
 def checker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the Go program, without modules and without a network."""
-    made = tmp_path_factory.mktemp("go")
-    where = {"GOPATH": str(SOURCES), "GO111MODULE": "off", "GOCACHE": str(made / "cache"), "GOFLAGS": ""}
-    source = Path(__file__).with_name("sumdb.go")
-    build = ["go", "build", "-o", str(made / "sumdb"), str(source)]
-    subprocess.run(build, env={**os.environ, **where}, check=True, capture_output=True, timeout=300)
-    return made / "sumdb"
+    """Build the Go program."""
+    return build(Path(__file__).with_name("sumdb.go"), tmp_path_factory.mktemp("go"))
 
 
 @pytest.fixture
@@ -66,8 +50,7 @@ def said(checker: Path, claim: dict[str, Any], tmp_path: Path) -> tuple[int, str
     """What Go says of a claim: its exit, and its words."""
     path = tmp_path / "claim.json"
     path.write_text(json.dumps(claim), encoding="utf-8")
-    done = subprocess.run([str(checker), str(path)], capture_output=True, text=True, timeout=60)
-    return done.returncode, done.stdout.strip()
+    return run(checker, path)
 
 
 def test_go_opens_our_checkpoint_and_checks_our_proof(checker: Path, claim: dict[str, Any], tmp_path: Path) -> None:
