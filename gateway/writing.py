@@ -18,6 +18,7 @@ from gateway.names import Names
 from gateway.page import Append, Page
 from gateway.receipts import receipt
 from gateway.replies import Receipt
+from ledger.chain import broken
 from ledger.clock import Clock, UlidMint
 from ledger.codec import canonical
 from ledger.committer import Appended, Committer, Held, Outcome, Replayed
@@ -113,6 +114,7 @@ class Writer:
             known = self._ledger.walk.position
             first = self._first(keyed)
             if first is not None:
+                self._ledger.catch_up()  # it is told of a ledger that is whole, like any other answer
                 return self._replay(keyed, first)
             try:
                 return self._decide(self._page(), keyed)
@@ -163,6 +165,8 @@ class Writer:
     def _replay(self, keyed: _Keyed, first: int) -> Receipt:
         """Return the receipt of an append that has been made, or refuse a key that was used for something else."""
         opening = self._ledger.at([first])[first].entry.envelope
+        if opening.request != keyed.request:
+            raise broken(first, "anchor", "the event of this request", "another's")
         if opening.request_fp != keyed.fingerprint:
             refuse(
                 "IDEMPOTENCY_KEY_REUSED",

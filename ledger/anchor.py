@@ -6,6 +6,7 @@ entries that somebody has verified. It knows no database and believes nothing on
 has lost entries or was rolled back, and to say so is for whoever compares the two (`walk`, `verify`).
 """
 
+import os
 import sqlite3
 import threading
 from collections.abc import Generator, Iterable, Sequence
@@ -17,16 +18,20 @@ import msgspec
 from msgspec import Struct
 
 from ledger import anchor_file, tree
-from ledger.anchor_file import STATEMENTS, Unusable
+from ledger.anchor_file import LEAF_BYTES, STATEMENTS, Unusable, checksum
 from ledger.chain import Entry, Head, StreamHead
 from ledger.digest import leaf, node
 from ledger.message import Move
 
 ROW_BITS = 8  # leaves lie in rows of 256, each the root of a subtree once it is full
 ROW_LEAVES = 1 << ROW_BITS
-LEAF_BYTES = 32
+ROW_BYTES = ROW_LEAVES * LEAF_BYTES
 
 Row = tuple[Any, ...]  # Any: a query's own columns
+_WHOLE = (
+    "read_state", "read_all_leaves", "read_all_subtrees", "read_all_streams", "read_all_requests",
+    "read_all_revisions", "read_all_notes",
+)  # fmt: skip
 
 
 class Link(NamedTuple):
@@ -84,6 +89,7 @@ class Anchor:
     def __init__(self, connection: sqlite3.Connection, path: Path | None, borrowed: str | None = None) -> None:
         self.path = path
         self.borrowed = borrowed
+        self._process = os.getpid()
         self._connection = connection
         self._lock = threading.RLock()
 
@@ -94,7 +100,7 @@ class Anchor:
         Where it cannot be written, what it holds is borrowed; where there is none, what is verified is held in memory.
         """
         try:
-            if not path.exists():
+            if not anchor_file.is_there(path):
                 anchor_file.make(path, ledger=ledger, origin=origin, trust=trust)
             return cls.find(path, ledger=ledger, origin=origin)
         except Unusable as fault:
@@ -105,6 +111,8 @@ class Anchor:
     @classmethod
     def find(cls, path: Path, *, ledger: str, origin: str) -> "Anchor":
         """Open an anchor that is there, after a look at whether it is whole and this ledger's."""
+        if not anchor_file.is_there(path):
+            raise Unusable("is not there", passing=True)
         connection = anchor_file.connect(path)
         try:
             anchor_file.check(connection, path, ledger=ledger, origin=origin)
@@ -122,7 +130,7 @@ class Anchor:
 
     @classmethod
     def _borrowed(cls, path: Path, why: str, *, ledger: str, origin: str) -> "Anchor":
-        if not path.exists():
+        if not anchor_file.is_there(path):
             held = cls.in_memory(ledger=ledger, origin=origin)._connection
         else:
             held = anchor_file.copied(path)
@@ -130,22 +138,31 @@ class Anchor:
         return cls(held, path, why)
 
     def close(self) -> None:
-        """Let go of the file."""
-        with self._lock:
-            self._connection.close()
+        """Let go of the file. In a process that was forked off, that is left to the one that opened it."""
+        if self._process == os.getpid():
+            with self._lock:
+                self._connection.close()
 
     # ---------------------------------------------------------------- reading
 
     def state(self) -> AnchorState:
         """Return how far the anchor reaches."""
-        ((size, head, incarnation, trust),) = self._all("read_state")
+        ((size, head, incarnation, trust, crc),) = self._all("read_state")
+        _check(crc, size, head, incarnation, trust)
         return AnchorState(size=size, head=head, incarnation=incarnation, trust=trust)
 
     def leaves(self, first: int, count: int) -> bytes:
         """Return the leaf hashes of at most `count` entries from a position on, 32 bytes each; fewer at the end."""
         rows = self._all("read_leaves", (first >> ROW_BITS, (first + max(count, 1) - 1) >> ROW_BITS))
-        joined, skipped = b"".join(hashes for (hashes,) in rows), (first & (ROW_LEAVES - 1)) * LEAF_BYTES
-        return joined[skipped : skipped + count * LEAF_BYTES]
+        for number, (place, hashes, crc) in enumerate(rows):
+            _check(crc, place, hashes)
+            if place != (first >> ROW_BITS) + number or (len(hashes) != ROW_BYTES and number + 1 < len(rows)):
+                raise Unusable("has lost leaves")
+        joined, skipped = b"".join(hashes for _, hashes, _ in rows), (first & (ROW_LEAVES - 1)) * LEAF_BYTES
+        found = joined[skipped : skipped + count * LEAF_BYTES]
+        if len(found) < count * LEAF_BYTES and first + len(found) // LEAF_BYTES < self.state().size:
+            raise Unusable("has lost leaves")
+        return found
 
     def root(self, size: int | None = None) -> bytes:
         """Return the root of the tree over the first `size` entries, all by default. Beyond them: ValueError."""
@@ -158,13 +175,7 @@ class Anchor:
             size = reached if size is None else size
             if not 0 <= size <= reached:
                 raise ValueError(f"the anchor has {reached} entries")
-            peaks: list[bytes] = []
-            first = 0
-            for bit in range(size.bit_length() - 1, -1, -1):
-                if size >> bit & 1:
-                    peaks.append(self._subtree(bit, first))
-                    first += 1 << bit
-        return peaks
+            return self._peaks(size)
 
     def known(self, streams: Iterable[str], requests: Iterable[str]) -> tuple[dict[str, StreamHead], dict[str, int]]:
         """Return where each stream ends, and at which position each request (hex digest) was carried out.
@@ -174,26 +185,41 @@ class Anchor:
         wanted = {"streams": _json([*streams]), "requests": _json([*requests])}
         ends: dict[str, StreamHead] = {}
         taken: dict[str, int] = {}
-        for name, version, position, hash_ in self._all("read_known", wanted):
+        for name, version, position, hash_, crc in self._all("read_known", wanted):
             if hash_ is None:
+                _check(crc, name, position)
                 taken[name] = position
             else:
+                _check(crc, name, version, position, hash_)
                 ends[name] = StreamHead(version, position, bytes.fromhex(hash_))
         return ends, taken
 
     def lineages(self, revisions: Iterable[str]) -> dict[str, str]:
         """Return the lineage of each revision that was ever born."""
-        return {revision: lineage for revision, lineage in self._all("read_revisions", (_json([*revisions]),))}
+        return _lineages(self._all("read_revisions", (_json([*revisions]),)))
 
     def beginning_with(self, prefix: str) -> dict[str, str]:
         """Return the lineage of each revision, and each stream as its own, whose id begins with `prefix`."""
         bounds = {"first": prefix, "beyond": prefix + "\U0010ffff"}
-        return {known: lineage for known, lineage in self._all("find_beginning", bounds)}
+        return _lineages(self._all("find_beginning", bounds))
 
     def note(self) -> bytes | None:
         """Return the last checkpoint that was signed here, or None."""
-        rows = self._all("read_note")
-        return rows[0][0] if rows else None
+        for size, note, crc in self._all("read_note"):
+            _check(crc, size, note)
+            return note
+        return None
+
+    def examine(self) -> None:
+        """Read everything that is held, or raise Unusable. It takes time for each entry."""
+        with self._reading():
+            for (said,) in self._connection.execute(STATEMENTS["check_pages"]):
+                if said != "ok":
+                    raise Unusable(f"is damaged: {said}")
+            for statement in _WHOLE:
+                for *columns, crc in self._connection.execute(STATEMENTS[statement]):
+                    _check(crc, *columns)
+            self._examine_tree(self.state().size)
 
     # ---------------------------------------------------------------- growing
 
@@ -203,8 +229,12 @@ class Anchor:
         Two processes that followed the same entries extend it in either order. A different entry, or a gap before the
         first, is Unusable: one of the two is not what was written.
         """
+        if not links:
+            return
+        if links[-1].position - links[0].position + 1 != len(links):
+            raise ValueError("the entries are not consecutive")
         with self._writing():
-            ((size, head, last),) = self._all("read_end")
+            size, head, last = self._end()
             known: int = size - links[0].position
             if known < 0:
                 raise Unusable(f"ends at {size}, and was longer before")
@@ -212,19 +242,47 @@ class Anchor:
             if 0 < known <= len(links) and links[known - 1].hash != head:
                 raise Unusable(f"holds another entry than the ledger at position {size - 1}")
             if fresh := links[known:]:
-                self._append(fresh, last or b"")
+                self._append(fresh, last)
 
     def keep_note(self, size: int, note: bytes) -> None:
-        """Remember a checkpoint of that size as one that was signed here."""
+        """Remember a checkpoint of that size as one that was signed here. Another one of that size is Unusable."""
         with self._writing():
-            self._do("write_note", size, note)
+            kept = self._all("read_note_of", (size,))
+            if not kept:
+                self._do("write_note", size, note, checksum(size, note))
+            elif kept != [(note,)]:
+                raise Unusable(f"keeps another checkpoint of size {size}")
 
     def trust(self, began: str) -> None:
         """Say how trust in this anchor began, once that is known better than when it was made."""
         with self._writing():
-            self._do("write_trust", began)
+            state = self.state()
+            self._do("write_trust", began, checksum(state.size, state.head, state.incarnation, began))
 
     # ---------------------------------------------------------------- inside
+
+    def _end(self) -> tuple[int, bytes, bytes]:
+        """Return the size, the last entry's hash, and the row of leaves that is being filled."""
+        ((size, head, incarnation, trust, crc, last, last_crc),) = self._all("read_end")
+        _check(crc, size, head, incarnation, trust)
+        if last is not None:
+            _check(last_crc, size >> ROW_BITS, last)
+        if len(last or b"") != (size & (ROW_LEAVES - 1)) * LEAF_BYTES:
+            raise Unusable("has lost leaves")
+        return size, head, last or b""
+
+    def _examine_tree(self, size: int) -> None:
+        """Compute every subtree anew from the leaves."""
+        grown = tree.Frontier()
+        for place, hashes, _ in self._connection.execute(STATEMENTS["read_all_leaves"]):
+            if place << ROW_BITS != grown.size:
+                raise Unusable("has lost leaves")
+            for at in range(0, len(hashes), LEAF_BYTES):
+                grown.append(hashes[at : at + LEAF_BYTES])
+            if len(hashes) == ROW_BYTES and tree.joined(self._peaks(grown.size)) != grown.root():
+                raise Unusable(f"has another tree than that of its leaves, below {grown.size}")
+        if grown.size != size:
+            raise Unusable(f"says that it holds {size} entries, and holds {grown.size}")
 
     def _check_same(self, links: Sequence[Link]) -> None:
         if links:
@@ -237,13 +295,13 @@ class Anchor:
         """Append entries; `last` is the row of leaves that is being filled."""
         self._append_leaves(links[0].position, b"".join(link.leaf for link in links), last)
         ends = {link.stream: link.end for link in links}
-        rows = [(stream, end.version, end.position, end.hash.hex()) for stream, end in ends.items()]
-        self._do("write_streams", _json(rows))
+        self._do("write_streams", _rows((name, e.version, e.position, e.hash.hex()) for name, e in ends.items()))
         if requests := [(link.request, link.position) for link in links if link.request is not None]:
-            self._do("insert_requests", _json(requests))
+            self._do("insert_requests", _rows(requests))
         if born := [(revision, link.stream) for link in links for revision in link.revisions]:
-            self._do("insert_revisions", _json(born))
-        self._do("write_state", links[-1].position + 1, links[-1].hash)
+            self._do("insert_revisions", _rows(born))
+        size, head, state = links[-1].position + 1, links[-1].hash, self.state()
+        self._do("write_state", size, head, checksum(size, head, state.incarnation, state.trust))
 
     def _append_leaves(self, first: int, leaves: bytes, last: bytes) -> None:
         """Append to the last row and to new ones; each row that fills up completes subtrees."""
@@ -251,7 +309,7 @@ class Anchor:
         for at in range(0, len(leaves), ROW_LEAVES * LEAF_BYTES):
             part = leaves[at : at + ROW_LEAVES * LEAF_BYTES]
             row = (first >> ROW_BITS) + at // (ROW_LEAVES * LEAF_BYTES)
-            self._do("write_leaves", row, part)
+            self._do("write_leaves", row, part, checksum(row, part))
             if len(part) == ROW_LEAVES * LEAF_BYTES:
                 self._complete(row, _root_of(part))
 
@@ -259,11 +317,20 @@ class Anchor:
         """Store the root of a full row, and of every larger subtree that is complete with it."""
         level = ROW_BITS
         while True:
-            self._do("insert_subtree", level, place, root)
+            self._do("insert_subtree", level, place, root, checksum(level, place, root))
             if not place & 1:
                 return
             root = node(self._stored_subtree(level, place - 1), root)
             level, place = level + 1, place >> 1
+
+    def _peaks(self, size: int) -> list[bytes]:
+        peaks: list[bytes] = []
+        first = 0
+        for bit in range(size.bit_length() - 1, -1, -1):
+            if size >> bit & 1:
+                peaks.append(self._subtree(bit, first))
+                first += 1 << bit
+        return peaks
 
     def _subtree(self, level: int, first: int) -> bytes:
         """Return the root of the 2**level entries from `first` on, which is a multiple of that."""
@@ -275,10 +342,12 @@ class Anchor:
         rows = self._all("read_subtree", (level, place))
         if not rows:
             raise Unusable("has lost the root of a subtree")
-        return rows[0][0]
+        root, crc = rows[0]
+        _check(crc, level, place, root)
+        return root
 
     def _all(self, statement: str, params: tuple[object, ...] | dict[str, str] = ()) -> list[Row]:
-        with self._lock, anchor_file.faults(self.path):
+        with self._own(), anchor_file.faults(self.path):
             return self._connection.execute(STATEMENTS[statement], params).fetchall()
 
     def _do(self, statement: str, *params: object) -> None:
@@ -286,19 +355,46 @@ class Anchor:
 
     @contextmanager
     def _reading(self) -> Generator[None]:
-        with self._lock, anchor_file.faults(self.path), anchor_file.transaction(self._connection, "BEGIN"):
+        with self._own(), anchor_file.faults(self.path), anchor_file.transaction(self._connection, "BEGIN"):
             yield
 
     @contextmanager
     def _writing(self) -> Generator[None]:
         # IMMEDIATE: what is read here is what is extended. A transaction that begins as a reader and then wants to
         # write is refused, without waiting, when another process has written meanwhile.
-        with self._lock, anchor_file.faults(self.path), anchor_file.transaction(self._connection, "BEGIN IMMEDIATE"):
+        with self._own(), anchor_file.faults(self.path), anchor_file.transaction(self._connection, "BEGIN IMMEDIATE"):
+            yield
+
+    @contextmanager
+    def _own(self) -> Generator[None]:
+        # SQLite's locks are the process's: a connection that is used on both sides of a fork damages the file.
+        if self._process != os.getpid():
+            raise Unusable("was opened before the process forked", passing=True)
+        with self._lock:
             yield
 
 
 def _json(value: Sequence[object]) -> str:
     return msgspec.json.encode(value).decode()
+
+
+def _rows(rows: Iterable[tuple[str | int | None, ...]]) -> str:
+    return _json([(*row, checksum(*(column for column in row if column is not None))) for row in rows])
+
+
+def _lineages(rows: Iterable[Row]) -> dict[str, str]:
+    """Return the lineage of each revision; of a stream, that is itself."""
+    found: dict[str, str] = {}
+    for known, lineage, crc in rows:
+        if lineage is not None:
+            _check(crc, known, lineage)
+        found[known] = known if lineage is None else lineage
+    return found
+
+
+def _check(crc: object, *columns: Any) -> None:  # Any: whatever a damaged file gives
+    if crc != checksum(*columns):
+        raise Unusable("is damaged: a row is not what was written")
 
 
 def _root_of(leaves: bytes) -> bytes:

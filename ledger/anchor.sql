@@ -1,6 +1,8 @@
 -- The anchor's file, in SQLite's dialect. Sets of names and of rows are given as one JSON array, and hashes of streams
 -- and requests are kept as hex digits for that: each statement that runs lets other threads go first, so a group of
 -- appends costs as few of them as can be.
+--
+-- Each row ends with a checksum of the others of its columns: SQLite has none, and a disk may give back other bytes.
 
 -- name: make_meta
 CREATE TABLE meta (
@@ -11,98 +13,136 @@ CREATE TABLE meta (
     incarnation INTEGER NOT NULL,
     size        INTEGER NOT NULL,
     head        BLOB    NOT NULL,
-    trust       TEXT    NOT NULL
+    trust       TEXT    NOT NULL,
+    crc        INTEGER NOT NULL
 )
 
 -- name: make_leaf
 -- Leaf hashes side by side, 256 in a row.
-CREATE TABLE leaf (place INTEGER PRIMARY KEY, hashes BLOB NOT NULL)
+CREATE TABLE leaf (place INTEGER PRIMARY KEY, hashes BLOB NOT NULL, crc INTEGER NOT NULL)
 
 -- name: make_subtree
 -- The root of each complete subtree of 2^level leaves, from a full row (level 8) up.
-CREATE TABLE subtree (level INTEGER, place INTEGER, root BLOB NOT NULL, PRIMARY KEY (level, place)) WITHOUT ROWID
+CREATE TABLE subtree (
+    level INTEGER,
+    place INTEGER,
+    root  BLOB    NOT NULL,
+    crc  INTEGER NOT NULL,
+    PRIMARY KEY (level, place)
+) WITHOUT ROWID
 
 -- name: make_stream
 CREATE TABLE stream (
     stream   TEXT PRIMARY KEY,
     version  INTEGER NOT NULL,
     position INTEGER NOT NULL,
-    hash     TEXT    NOT NULL
+    hash     TEXT    NOT NULL,
+    crc     INTEGER NOT NULL
 ) WITHOUT ROWID
 
 -- name: make_request
-CREATE TABLE request (request TEXT PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID
+CREATE TABLE request (request TEXT PRIMARY KEY, position INTEGER NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID
 
 -- name: make_revision
-CREATE TABLE revision (revision TEXT PRIMARY KEY, lineage TEXT NOT NULL) WITHOUT ROWID
+CREATE TABLE revision (revision TEXT PRIMARY KEY, lineage TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID
 
 -- name: make_note
-CREATE TABLE note (size INTEGER PRIMARY KEY, note BLOB NOT NULL)
+CREATE TABLE note (size INTEGER PRIMARY KEY, note BLOB NOT NULL, crc INTEGER NOT NULL)
 
 -- name: make_erasure
 -- Positions whose payload was erased. A restored backup is held against it before anything is served.
 CREATE TABLE erasure (position INTEGER PRIMARY KEY, certificate INTEGER NOT NULL)
 
 -- name: insert_meta
-INSERT INTO meta (one, format, ledger, origin, incarnation, size, head, trust) VALUES (1, ?, ?, ?, 1, 0, ?, ?)
+INSERT INTO meta (one, format, ledger, origin, incarnation, size, head, trust, crc) VALUES (1, ?, ?, ?, 1, 0, ?, ?, ?)
+
+-- name: read_format
+SELECT format FROM meta
 
 -- name: read_meta
-SELECT format, ledger, origin, size FROM meta
+SELECT ledger, origin, size FROM meta
 
 -- name: read_last_leaves
 SELECT place, length(hashes) FROM leaf ORDER BY place DESC LIMIT 1
 
 -- name: read_state
-SELECT size, head, incarnation, trust FROM meta
+SELECT size, head, incarnation, trust, crc FROM meta
 
 -- name: read_leaves
-SELECT hashes FROM leaf WHERE place BETWEEN ? AND ? ORDER BY place
+SELECT place, hashes, crc FROM leaf WHERE place BETWEEN ? AND ? ORDER BY place
 
 -- name: read_end
 -- Size and hash of what is held, and the row of leaves that is being filled.
-SELECT size, head, (SELECT hashes FROM leaf WHERE place = size / 256) FROM meta
+SELECT m.size, m.head, m.incarnation, m.trust, m.crc, l.hashes, l.crc
+FROM meta m LEFT JOIN leaf l ON l.place = m.size / 256
 
 -- name: read_subtree
-SELECT root FROM subtree WHERE level = ? AND place = ?
+SELECT root, crc FROM subtree WHERE level = ? AND place = ?
 
 -- name: read_known
-SELECT stream, version, position, hash FROM stream WHERE stream IN (SELECT value FROM json_each(:streams))
+SELECT stream, version, position, hash, crc FROM stream WHERE stream IN (SELECT value FROM json_each(:streams))
 UNION ALL
-SELECT request, NULL, position, NULL FROM request WHERE request IN (SELECT value FROM json_each(:requests))
+SELECT request, NULL, position, NULL, crc FROM request WHERE request IN (SELECT value FROM json_each(:requests))
 
 -- name: read_revisions
-SELECT revision, lineage FROM revision WHERE revision IN (SELECT value FROM json_each(?))
+SELECT revision, lineage, crc FROM revision WHERE revision IN (SELECT value FROM json_each(?))
 
 -- name: find_beginning
-SELECT revision, lineage FROM revision WHERE revision >= :first AND revision < :beyond
+SELECT revision, lineage, crc FROM revision WHERE revision >= :first AND revision < :beyond
 UNION ALL
-SELECT stream, stream FROM stream WHERE stream >= :first AND stream < :beyond
+SELECT stream, NULL, NULL FROM stream WHERE stream >= :first AND stream < :beyond
 
 -- name: read_note
-SELECT note FROM note ORDER BY size DESC LIMIT 1
+SELECT size, note, crc FROM note ORDER BY size DESC LIMIT 1
 
 -- name: write_leaves
-INSERT OR REPLACE INTO leaf (place, hashes) VALUES (?, ?)
+INSERT OR REPLACE INTO leaf (place, hashes, crc) VALUES (?, ?, ?)
 
 -- name: insert_subtree
-INSERT INTO subtree (level, place, root) VALUES (?, ?, ?)
+INSERT INTO subtree (level, place, root, crc) VALUES (?, ?, ?, ?)
 
 -- name: write_streams
-INSERT INTO stream (stream, version, position, hash)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?) WHERE true
-ON CONFLICT (stream) DO UPDATE SET version = excluded.version, position = excluded.position, hash = excluded.hash
+INSERT INTO stream (stream, version, position, hash, crc)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(?) WHERE true
+ON CONFLICT (stream) DO UPDATE SET
+    version = excluded.version, position = excluded.position, hash = excluded.hash, crc = excluded.crc
 
 -- name: insert_requests
-INSERT INTO request (request, position) SELECT value ->> 0, value ->> 1 FROM json_each(?)
+INSERT INTO request (request, position, crc) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)
 
 -- name: insert_revisions
-INSERT OR IGNORE INTO revision (revision, lineage) SELECT value ->> 0, value ->> 1 FROM json_each(?)
+INSERT OR IGNORE INTO revision (revision, lineage, crc)
+SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)
 
 -- name: write_state
-UPDATE meta SET size = ?, head = ?
+UPDATE meta SET size = ?, head = ?, crc = ?
 
 -- name: write_trust
-UPDATE meta SET trust = ?
+UPDATE meta SET trust = ?, crc = ?
 
 -- name: write_note
-INSERT OR REPLACE INTO note (size, note) VALUES (?, ?)
+INSERT INTO note (size, note, crc) VALUES (?, ?, ?)
+
+-- name: read_note_of
+SELECT note FROM note WHERE size = ?
+
+-- name: check_pages
+PRAGMA integrity_check(1)
+
+-- name: read_all_leaves
+SELECT place, hashes, crc FROM leaf ORDER BY place
+
+-- name: read_all_subtrees
+SELECT level, place, root, crc FROM subtree
+
+-- name: read_all_streams
+SELECT stream, version, position, hash, crc FROM stream
+
+-- name: read_all_requests
+SELECT request, position, crc FROM request
+
+-- name: read_all_revisions
+SELECT revision, lineage, crc FROM revision
+
+-- name: read_all_notes
+SELECT size, note, crc FROM note

@@ -6,8 +6,10 @@ It is made aside and put in place by `link(2)`, so a file that is there is whole
 import os
 import secrets
 import sqlite3
+import stat
+import zlib
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ledger.digest import GENESIS
@@ -17,6 +19,9 @@ FORMAT = "corrigenda-anchor/1"
 BUSY_S = 10.0
 # A checkpoint of the write-ahead log costs a pause; at SQLite's 1,000 pages it comes every few hundred groups.
 CHECKPOINT_PAGES = 4_000
+
+LEAVES_PER_ROW = 256
+LEAF_BYTES = 32
 
 STATEMENTS = load("ledger", "anchor.sql")
 _TABLES = [name for name in STATEMENTS if name.startswith("make_")]
@@ -32,6 +37,39 @@ class Unusable(Exception):
     def __init__(self, found: str, *, passing: bool = False) -> None:
         super().__init__(found)
         self.passing = passing
+
+
+def is_there(path: Path) -> bool:
+    """Report whether there is an anchor at the path, after a look at whether it is one of ours to open.
+
+    Anything but a plain file is refused, and one that others may write: what it holds could be theirs. One that others
+    may only read is closed to them.
+    """
+    left = os.path.lexists(f"{path}-wal")  # before the look at the file, which is always made first
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        if left:
+            raise Unusable(f"is gone, and the log of what was last written to it is still at {path}-wal") from None
+        return False
+    except OSError as error:
+        raise Unusable(f"cannot be read: {error.strerror}", passing=True) from error
+    if not stat.S_ISREG(found.st_mode):
+        raise Unusable("is no file")
+    if found.st_size == 0:
+        raise Unusable("is an empty file")
+    if found.st_mode & 0o022:
+        raise Unusable(f"may be written by others (its mode is {stat.S_IMODE(found.st_mode):04o})")
+    if found.st_mode & 0o055:
+        with suppress(OSError):
+            path.chmod(0o600)
+    return True
+
+
+def checksum(*columns: str | int | bytes) -> int:
+    """Return what ends a row, so that bytes which a disk gives back wrong are noticed when they are read."""
+    parts = (column if isinstance(column, bytes) else str(column).encode() for column in columns)
+    return zlib.crc32(b"\0".join(parts))
 
 
 def make(path: Path, *, ledger: str, origin: str, trust: str) -> None:
@@ -59,14 +97,14 @@ def fill(connection: sqlite3.Connection, *, ledger: str, origin: str, trust: str
     with transaction(connection, "BEGIN"):
         for table in _TABLES:
             connection.execute(STATEMENTS[table])
-        connection.execute(STATEMENTS["insert_meta"], (FORMAT, ledger, origin, GENESIS, trust))
+        connection.execute(
+            STATEMENTS["insert_meta"], (FORMAT, ledger, origin, GENESIS, trust, checksum(0, GENESIS, 1, trust))
+        )
 
 
 def connect(path: Path) -> sqlite3.Connection:
     """Open a file that is there. It is shared with other processes, so it is set to write ahead."""
     with faults(path):
-        if path.stat().st_size == 0:
-            raise Unusable("is an empty file")
         connection = sqlite3.connect(
             f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_S
         )
@@ -81,9 +119,17 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def copied(path: Path) -> sqlite3.Connection:
-    """Return a copy in memory of a file that may only be read; what others have just written may be missing."""
+    """Return a copy in memory of a file that may only be read.
+
+    What was written last is in the log beside it. Without that it would end earlier than it did, and a ledger that was
+    cut as far would look whole: the log is left out only where there is none.
+    """
     with faults(path):
-        source = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
+        try:
+            log = os.path.getsize(f"{path}-wal")
+        except FileNotFoundError:
+            log = 0
+        source = sqlite3.connect(f"{path.as_uri()}?mode=ro{'' if log else '&immutable=1'}", uri=True, timeout=BUSY_S)
         try:
             held = in_memory()
             source.backup(held)
@@ -100,14 +146,13 @@ def in_memory() -> sqlite3.Connection:
 def check(connection: sqlite3.Connection, path: Path, *, ledger: str, origin: str) -> None:
     """Refuse a file of another kind, of another ledger, or whose size and rows contradict each other."""
     with faults(path):
-        rows = connection.execute(STATEMENTS["read_meta"]).fetchall()
-        if len(rows) != 1 or rows[0][0] != FORMAT:
+        if connection.execute(STATEMENTS["read_format"]).fetchall() != [(FORMAT,)]:
             raise Unusable("is in no format that this version knows")
-        _, found, named, size = rows[0]
+        ((found, named, size),) = connection.execute(STATEMENTS["read_meta"])
         if (found, named) != (ledger, origin):
             raise Unusable("belongs to another ledger")
         last = connection.execute(STATEMENTS["read_last_leaves"]).fetchall()
-        leaves = last[0][0] * 256 + last[0][1] // 32 if last else 0
+        leaves = last[0][0] * LEAVES_PER_ROW + last[0][1] // LEAF_BYTES if last else 0
         if leaves != size:
             raise Unusable(f"says that it holds {size} entries, and holds {leaves}")
 
@@ -125,9 +170,11 @@ def faults(path: Path | None) -> Generator[None]:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, begin: str) -> Generator[None]:
-    """Hold one transaction."""
-    connection.execute(begin)
+    """Hold one transaction. One that an interrupt left open is undone first: nobody will end it."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
     try:
+        connection.execute(begin)
         yield
         connection.execute("COMMIT")
     except BaseException:
@@ -138,6 +185,8 @@ def transaction(connection: sqlite3.Connection, begin: str) -> Generator[None]:
 
 def _passes(error: sqlite3.Error) -> bool:
     """Report whether only the moment or the rights are wrong: all but a file that is damaged or no database at all."""
+    if isinstance(error, sqlite3.ProgrammingError):
+        return True  # it was closed
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in (
         sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR,

@@ -10,7 +10,7 @@ from ledger.chain import Entry, Envelope, broken
 from ledger.errors import failure
 from ledger.outbox import outbox_writes
 from ledger.sealing import Sealed
-from ledger.store import QUERIES, HeadRow, Write
+from ledger.store import QUERIES, HeadRow, Write, in_short
 from ledger.verified import Recorded
 
 PROJECTOR_VERSION = 1
@@ -84,6 +84,8 @@ class Failure(Enum):
     REFUSED = "the database refused what was to be stored: nothing was"
 
 
+_OWN_TABLES = ("event", "payload", "outbox")
+_BAD_NUMBER = "22P02"  # what the guard's cast of a text to a number is refused with
 _PASSES = ("40001", "40P01", "55P03", "57P03")
 _LACKS = "53"  # the class of a full disk, too little memory, too many connections
 
@@ -95,7 +97,12 @@ def classify(error: psycopg.Error) -> Failure:
         return Failure.UNKNOWN
     if state in _PASSES or state.startswith(_LACKS):
         return Failure.ROLLED_BACK
-    return Failure.LOST_RACE if "HEAD_MOVED" in str(error) else Failure.REFUSED
+    return Failure.LOST_RACE if state == _BAD_NUMBER and "HEAD_MOVED" in str(error) else Failure.REFUSED
+
+
+def is_about_all(error: psycopg.Error) -> bool:
+    """Report whether a refusal is about the place above the head, and so about whatever would be stored there."""
+    return isinstance(error, psycopg.errors.UniqueViolation) and error.diag.table_name in _OWN_TABLES
 
 
 def meaning(error: psycopg.Error, position: int) -> Exception:
@@ -110,13 +117,12 @@ def meaning(error: psycopg.Error, position: int) -> Exception:
             check="projections",
             exit_code=12,
         )
-    said = " ".join(str(error).split())[:300]
-    return failure("UNAVAILABLE", f"The database refused this append ({said}); nothing was stored.")
+    return failure("UNAVAILABLE", f"The database refused this append ({in_short(error)}); nothing was stored.")
 
 
 def _taken(table: str, position: int) -> Exception:
     """Return what it means that a row which this append writes is there already: nothing else may write it."""
-    if table in ("event", "payload", "outbox"):
+    if table in _OWN_TABLES:
         return broken(position, "chain", "a free place above the head", f"a row in the table {table}")
     return failure(
         "INTEGRITY_BROKEN",

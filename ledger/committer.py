@@ -19,13 +19,13 @@ from msgspec import Struct
 from psycopg.pq.abc import PGresult
 
 from ledger.appending import PROJECTOR_VERSION as PROJECTOR_VERSION
-from ledger.appending import Failure, Projector, classify, group_writes, meaning, other_version
+from ledger.appending import Failure, Projector, classify, group_writes, is_about_all, meaning, other_version
 from ledger.clock import Clock, stamp
 from ledger.errors import CorrigendaError, UnavailableError, failure, refuse
 from ledger.flush import Flush
 from ledger.limits import GROUP_BYTES_MAX, GROUP_EVENTS_MAX, QUEUE_MAX
 from ledger.sealing import Draft, Prepared, Sealed, Sealer, Tip, prepare
-from ledger.store import QUERIES, Database, HeadRow, Store, Stored, Write
+from ledger.store import QUERIES, Database, HeadRow, Store, Stored, Write, in_short, no_head_row
 from ledger.verified import Recorded, VerifiedLedger
 from ledger.wire import integer
 
@@ -90,6 +90,7 @@ class Committer:
         self._sealer = Sealer(ledger.keys, ledger.origin)
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._turn = threading.Lock()  # held by whoever is about to write: the thread's group, or a holder of the head
+        self._over: _Waiting | None = None  # taken from the queue, and too large for the group that it met
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._closed = False
@@ -108,6 +109,7 @@ class Committer:
         if self._queue.qsize() >= QUEUE_MAX:
             raise _queue_full()
         waiting = _Waiting(prepare(draft), Future())
+        waiting.future.set_running_or_notify_cancel()  # from here on nobody can cancel it
         with self._starting:
             self._start()
             self._queue.put(waiting)
@@ -116,7 +118,7 @@ class Committer:
     @contextmanager
     def hold(self) -> Generator["Held"]:
         """Lock the head for a page of appends that are decided one on the other. What waits comes first."""
-        while self._queue.qsize():
+        while self._queue.qsize() or self._over:
             time.sleep(0.001)
         with self._turn:
             with self._store.transaction():
@@ -164,16 +166,17 @@ class Committer:
             self._thread.start()
 
     def _work(self) -> None:
-        while (first := self._queue.get()) is not None:
+        while (first := self._over or self._queue.get()) is not None:
+            self._over = None
             group = [first]
             self._drain(group)
-            self._see_through(group)
+            self._see_through(group, _Patience())
 
     def _drain(self, group: list[_Waiting]) -> None:
-        """Add what waits, up to the limits of a group. An append is never split."""
+        """Add what waits, up to the limits of a group. An append is never split: one above them is a group alone."""
         events = sum(len(one.prepared.parts) for one in group)
         size = sum(one.prepared.size for one in group)
-        while events < GROUP_EVENTS_MAX and size < GROUP_BYTES_MAX:
+        while self._over is None:
             try:
                 further = self._queue.get_nowait()
             except queue.Empty:
@@ -181,17 +184,22 @@ class Committer:
             if further is None:
                 self._queue.put(None)  # the end: for `_work` to meet
                 return
-            group.append(further)
             events += len(further.prepared.parts)
             size += further.prepared.size
+            if events > GROUP_EVENTS_MAX or size > GROUP_BYTES_MAX:
+                self._over = further
+                return
+            group.append(further)
 
-    def _see_through(self, group: list[_Waiting]) -> None:
-        """Bring a group to its end: when this returns, each of its appends has its answer."""
-        patience = _Patience()
+    def _see_through(self, group: list[_Waiting], patience: "_Patience", *, alone: bool = False) -> None:
+        """Bring a group to its end: when this returns, each of its appends has its answer.
+
+        With `alone` nothing that waits is taken into the group.
+        """
         try:
             while group:
                 try:
-                    self._attempt(group)
+                    self._attempt(group, alone=alone)
                 except psycopg.Error as error:
                     self._after(error, group, patience)
                 group[:] = [one for one in group if one.is_open]
@@ -209,27 +217,30 @@ class Committer:
         if kind is Failure.UNKNOWN and not self._sent:
             kind = Failure.ROLLED_BACK
         if kind is Failure.REFUSED and locked:
-            self._one_by_one(error, group)
+            self._one_by_one(error, group, patience)
         elif kind in (Failure.ROLLED_BACK, Failure.UNKNOWN) and not patience.waited(kind):
             _fail(group, _gave_up(error, unknown=patience.unknown))
 
-    def _one_by_one(self, error: psycopg.Error, group: Sequence[_Waiting]) -> None:
+    def _one_by_one(self, error: psycopg.Error, group: Sequence[_Waiting], patience: "_Patience") -> None:
         """Find the append that the database refuses: it alone is answered with the refusal."""
-        if len(group) == 1:
-            _fail(group, meaning(error, self._ledger.walk.head.size))
+        if len(group) == 1 or is_about_all(error):
+            # After a lost connection a refusal is not the last word: nothing has moved the head, so what was sent then
+            # may be stored yet.
+            lost = patience.unknown
+            _fail(group, _gave_up(error, unknown=True) if lost else meaning(error, self._ledger.walk.head.size))
             return
         for one in group:
-            self._see_through([one])
+            self._see_through([one], patience, alone=True)
 
     # ---------------------------------------------------------------- one attempt
 
-    def _attempt(self, group: list[_Waiting]) -> None:
+    def _attempt(self, group: list[_Waiting], *, alone: bool) -> None:
         self._sent = False
         with self._turn, self._store.database.connected() as connection:
             flush = self._on(connection)
             row = self._ledger.head_row
             if self._contended or row is None:
-                self._commit_locked(flush, group)
+                self._commit_locked(flush, group, alone=alone)
             else:
                 self._commit(flush, group, row)
 
@@ -247,7 +258,7 @@ class Committer:
                 raise
             self._answer(linked, row)
 
-    def _commit_locked(self, flush: Flush, group: list[_Waiting]) -> None:
+    def _commit_locked(self, flush: Flush, group: list[_Waiting], *, alone: bool) -> None:
         """Lock the head, follow what others have appended, and commit on that."""
         after = self._ledger.walk.position
         lock, gap = self._lock_writes(after)
@@ -260,7 +271,8 @@ class Committer:
                 return
             self._follow(row, page)
             self._contended = max(0, self._contended - 8) if row.seq == after else LOCKED_GROUPS
-            self._drain(group)  # the lock may have been waited for: take what came meanwhile
+            if not alone:
+                self._drain(group)  # the lock may have been waited for: take what came meanwhile
             linked = self._link(group)
             self._sent = bool(linked)
             flush.run([*self._writes(row, _all(linked)), _COMMIT] if linked else [_ROLLBACK])
@@ -365,17 +377,22 @@ class Held:
 
 
 class _Patience:
-    """How long a group is tried again, with pauses that double; and whether its outcome was ever unknown."""
+    """How long a group is tried again, with pauses that double; and whether its outcome was ever unknown.
+
+    It begins with the first failure: an attempt on a server that says nothing may take longer than all of it.
+    """
 
     def __init__(self) -> None:
         self.unknown = False
-        self._until = time.monotonic() + PATIENCE_S
+        self._until: float | None = None
         self._pause = PAUSE_S
 
     def waited(self, kind: Failure) -> bool:
         """Wait before another attempt, and report whether there is to be one."""
         self.unknown = self.unknown or kind is Failure.UNKNOWN
-        if time.monotonic() + self._pause > self._until:
+        now = time.monotonic()
+        self._until = self._until or now + PATIENCE_S
+        if now + self._pause > self._until:
             return False
         time.sleep(self._pause)
         self._pause = min(2 * self._pause, PAUSE_MAX_S)
@@ -392,6 +409,8 @@ def _all(linked: Linked) -> list[Sealed]:
 
 
 def _head_row(answer: PGresult) -> HeadRow:
+    if answer.ntuples == 0:
+        raise no_head_row()
     seq, hash_, incarnation, gen, projector = (answer.get_value(0, column) for column in range(5))
     return HeadRow(integer(seq), hash_ or b"", integer(incarnation), integer(gen), integer(projector))
 
@@ -408,7 +427,7 @@ def _fail(group: Sequence[_Waiting], error: Exception) -> None:
 
 
 def _gave_up(error: Exception, *, unknown: bool) -> Exception:
-    said = " ".join(str(error).split())[:300]
+    said = in_short(error)
     if unknown:
         return failure(
             "UNAVAILABLE",

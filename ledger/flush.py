@@ -5,7 +5,9 @@ waits for all answers. What fails makes the server pass over all that comes behi
 """
 
 import select
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from itertools import count
 
 import psycopg
 from psycopg import pq
@@ -28,6 +30,7 @@ class Flush:
         self._pgconn = connection.pgconn
         self._prepare = prepare
         self._names: dict[bytes, bytes] = {}
+        self._numbers = count()  # a name is not used again, even if it was never prepared
 
     def run(self, writes: Sequence[Write]) -> list[PGresult]:
         """Return the answers, one for each statement; the first error is raised as the driver's.
@@ -37,14 +40,17 @@ class Flush:
         """
         made = [(statement(write.query), write) for write in writes]
         if self._prepare:
-            for one, _ in made:
-                self._prepared(one)
-        self._pgconn.enter_pipeline_mode()
-        try:
+            self._prepare_new([one for one, _ in made])
+        with self._pipeline():
             for one, write in made:
                 self._send(one, one.encode(write.params))
-            self._pgconn.pipeline_sync()
             return self._answers()
+
+    @contextmanager
+    def _pipeline(self) -> Generator[None]:
+        self._pgconn.enter_pipeline_mode()
+        try:
+            yield
         finally:
             if self._pgconn.status == pq.ConnStatus.OK:
                 self._leave()
@@ -56,17 +62,23 @@ class Flush:
         else:
             self._pgconn.send_query_params(one.sql, params, one.oids, formats, _BINARY)
 
-    def _prepared(self, one: Statement) -> None:
-        if one.sql not in self._names:
-            name = b"corrigenda_%d" % len(self._names)
-            answer = self._pgconn.prepare(name, one.sql, one.oids)
-            if answer.status not in _GOOD:
-                raise psycopg.errors.error_from_result(answer)
-            self._names[one.sql] = name
+    def _prepare_new(self, statements: Sequence[Statement]) -> None:
+        """Leave on the server what is not there yet, all in one round trip."""
+        fresh = {
+            one.sql: (one, b"corrigenda_%d" % next(self._numbers)) for one in statements if one.sql not in self._names
+        }
+        if not fresh:
+            return
+        with self._pipeline():
+            for one, name in fresh.values():
+                self._pgconn.send_prepare(name, one.sql, one.oids)
+            self._answers()
+        self._names.update((sql, name) for sql, (_, name) in fresh.items())
 
     def _answers(self) -> list[PGresult]:
         answers: list[PGresult] = []
         failed: PGresult | None = None
+        self._pgconn.pipeline_sync()
         self._push()
         while True:
             while self._pgconn.is_busy():
@@ -74,6 +86,8 @@ class Flush:
                 self._pgconn.consume_input()
             answer = self._pgconn.get_result()
             if answer is None:
+                if self._pgconn.status != pq.ConnStatus.OK:  # else this would be asked for ever
+                    raise psycopg.OperationalError("the connection was lost before the last answer")
                 continue
             if answer.status == ExecStatus.PIPELINE_SYNC:
                 break

@@ -279,13 +279,7 @@ class Store:
         """Return the guarded row; with `lock`, nobody else appends until the transaction ends."""
         row = self._one("lock_head" if lock else "read_head")
         if row is None:
-            raise failure(
-                "INTEGRITY_BROKEN",
-                "The ledger's head row is gone, so nothing says where the ledger ends. Nothing is served. Restore "
-                "the row from a backup.",
-                position=0,
-                check="chain",
-            )
+            raise no_head_row()
         return HeadRow(*row)
 
     def after(self, position: int, limit: int) -> list[Stored]:
@@ -420,7 +414,7 @@ def _forbidden(error: Exception, role: str) -> Exception:
 
 
 def _unavailable(error: Exception, *, lost: bool) -> Exception:
-    said = " ".join(str(error).split())[:300]
+    said = in_short(error)
     if lost:
         return failure(
             "UNAVAILABLE",
@@ -428,3 +422,20 @@ def _unavailable(error: Exception, *, lost: bool) -> Exception:
             "not known: repeat it with the same idempotency key. Check that the server runs and the URL is right.",
         )
     return failure("UNAVAILABLE", f"The database refused for now ({said}); nothing was stored. Try again.")
+
+
+def no_head_row() -> Exception:
+    """Return INTEGRITY_BROKEN for a ledger whose head row somebody removed."""
+    return failure(
+        "INTEGRITY_BROKEN",
+        "The ledger's head row is gone, so nothing says where the ledger ends. Nothing is served. Restore the row from "
+        "a backup.",
+        position=0,
+        check="chain",
+    )
+
+
+def in_short(error: Exception) -> str:
+    """Return what the database or the driver says of an error, in a line; never its details, which quote whole rows."""
+    primary = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+    return " ".join((primary or str(error)).split())[:300]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ledger.anchor import Anchor
-from ledger.chain import Entry, broken
+from ledger.chain import Entry, StreamHead, broken
 from ledger.codec import read_event, read_payload
 from ledger.digest import LedgerKeys
 from ledger.message import Event, Payload, Standing
@@ -88,6 +88,8 @@ class VerifiedLedger:
                 raise broken(envelope.seq, "streams", "an entry of the stream that was asked for", "another's")
         if len(recorded) != head.version:
             raise broken(head.position, "streams", f"{head.version} entries of a stream", f"{len(recorded)}")
+        if recorded:
+            _check_end(stream, head, recorded[-1].entry)
         return recorded
 
     def standings(self, lineages: Iterable[str]) -> Mapping[str, Standing]:
@@ -95,11 +97,21 @@ class VerifiedLedger:
         heads = self.walk.ends(lineages)
         last = {lineage: head.position for lineage, head in heads.items() if head.version}
         found = self.at(last.values())
+        for lineage, position in last.items():
+            _check_end(lineage, heads[lineage], found[position].entry)
         return {lineage: _standing(found[position].entry) for lineage, position in last.items()}
 
     def _checked(self, stored: Stored) -> Recorded:
         entry = self.walk.check(stored)
         return Recorded(entry, read_payload(entry, stored.salt, stored.body))
+
+
+def _check_end(stream: str, head: StreamHead, entry: Entry) -> None:
+    """Refuse an entry that is not the one that a stream was seen to end with: its standing would be an older one's."""
+    envelope = entry.envelope
+    found = envelope.stream, StreamHead(envelope.stream_seq + 1, envelope.seq, entry.stream_hash)
+    if found != (stream, head):
+        raise broken(envelope.seq, "streams", "the last entry of a stream", "another")
 
 
 def _standing(entry: Entry) -> Standing:

@@ -15,7 +15,7 @@ from ledger.anchor import Anchor, Link, Unusable
 from ledger.chain import NO_STREAM, Entry, Head, StreamHead, broken, follow, follow_stream
 from ledger.codec import read_entry
 from ledger.digest import LedgerKeys, leaf
-from ledger.errors import failure
+from ledger.errors import CorrigendaError, failure
 from ledger.store import HeadRow, Store, Stored
 
 PAGE = 5_000
@@ -38,7 +38,8 @@ class Walk:
         self._unwritable = anchor.borrowed
         self._write_again = 0.0
         with told(anchor):
-            self._head = anchor.state().end
+            state = anchor.state()
+        self._head, self._incarnation = state.end, state.incarnation
 
     # ---------------------------------------------------------------- what is known
 
@@ -149,16 +150,16 @@ class Walk:
             try:
                 self.anchor.extend(self._tail)
             except Unusable as fault:
+                self._unwritable, self._write_again = str(fault), time.monotonic() + WRITE_AGAIN_S
                 if not fault.passing:
                     raise unfit(self.anchor, fault) from fault
-                self._unwritable, self._write_again = str(fault), time.monotonic() + WRITE_AGAIN_S
             else:
                 self._unwritable = self.anchor.borrowed
                 self._settle(self._head)
 
     def take(self, entries: Sequence[Entry]) -> None:
         """Take entries that this process has just sealed on the head and stored; the others are passed over."""
-        with self.lock:
+        with self.lock, self._growing():
             for entry in entries:  # what was sealed on this very head needs no second look; else somebody followed it
                 if (entry.position, entry.envelope.prev_b3) == (self._head.size, self._head.hash.hex()):
                     self._add(entry, Head(self._head.size + 1, entry.hash))
@@ -166,7 +167,7 @@ class Walk:
 
     def follow(self, entries: Sequence[Entry]) -> None:
         """Take the next entries, or raise INTEGRITY_BROKEN and stay at the last good one."""
-        with self.lock:
+        with self.lock, self._growing():
             while True:
                 envelopes = [entry.envelope for entry in entries]
                 ends, taken = self.known((one.stream for one in envelopes), (one.request for one in envelopes))
@@ -197,6 +198,17 @@ class Walk:
             self._requests[link.request] = link.position
         self._lineages.update((revision, link.stream) for revision in link.revisions)
         self._head = head
+
+    @contextmanager
+    def _growing(self) -> Generator[None]:
+        """Go back to the anchor when interrupted: what was half taken would be kept as if it were whole."""
+        try:
+            yield
+        except CorrigendaError:
+            raise
+        except BaseException:
+            self._settle(self.anchor.state().end)
+            raise
 
     def _settle(self, head: Head) -> None:
         """Forget the tail: the anchor holds everything up to `head`."""
@@ -233,7 +245,19 @@ class Walk:
         return entry
 
     def check_head(self, row: HeadRow) -> None:
-        """Refuse a head row that is below what was verified, or names another last entry."""
+        """Refuse a head row of another incarnation, below what was verified, or with another last entry."""
+        if row.incarnation != self._incarnation:
+            raise failure(
+                "INTEGRITY_BROKEN",
+                f"The head row should be of incarnation {self._incarnation}, as the anchor is, and it is of "
+                f"incarnation {row.incarnation}. Nothing is served or written: a copy of the ledger, or its restored "
+                "backup, has to be accepted by name.",
+                position=row.seq,
+                check="anchor",
+                expected=f"incarnation {self._incarnation}",
+                found=f"incarnation {row.incarnation}",
+                exit_code=ANCHOR_MISMATCH,
+            )
         if row.seq < self.position:
             raise failure(
                 "INTEGRITY_BROKEN",
