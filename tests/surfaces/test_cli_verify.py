@@ -10,6 +10,7 @@ import pytest
 from cli_hands import corrigenda
 from psycopg import sql
 
+from ledger.anchor import Anchor, Unusable
 from tests.roles import as_owner
 
 
@@ -121,13 +122,14 @@ def test_another_ledger_s_anchor(ledger: str, home: Path) -> None:
     assert "another ledger" in done["checks"]["anchor"]["found"]
 
 
-def test_an_anchor_that_cannot_be_read(ledger: str, home: Path) -> None:
-    """A directory in its place, or rights that are missing, are 15: nothing is known to be wrong with it."""
-    path = anchor_of(home)
-    for left in path.parent.iterdir():
-        left.unlink()
-    path.mkdir()
-    assert report(code=15)["checks"]["anchor"]["status"] == "failed"
+def test_an_anchor_that_cannot_be_read(ledger: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where only the rights or the moment are wrong, nothing is known to be wrong with what it holds: 15."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise Unusable("cannot be read: Permission denied", passing=True)
+
+    monkeypatch.setattr(Anchor, "open", refused)
+    assert "Permission denied" in report(code=15)["checks"]["anchor"]["why"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="rights do not bind root")
