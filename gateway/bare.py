@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from gateway import checkpoints, checks, roles
+from gateway import anchors, checkpoints, checks, roles
 from gateway.embedded import Say, Server, attach, locate
 from gateway.following import Waiting
 from gateway.listing import Listing, Wanted
@@ -120,11 +120,23 @@ class BareGateway:
         last: int | None = None,
         progress: checkpoints.Progress | None = None,
         checkpoint: bytes | None = None,
+        since: bytes | None = None,
     ) -> Verification:
-        """Return what one pass over everything that is stored found, and whether it bears out a checkpoint."""
-        report = verify(
-            self._opened(), self._keys(), first=first or 0, last=last, progress=progress, checkpoint=checkpoint
-        )
+        """Return what one pass over everything that is stored found, and whether it bears out anchor and checkpoint.
+
+        It begins at the checkpoint `since` where the anchor bears that out, else at the first event.
+        """
+        with anchors.found(self._opened(), self._settings.anchors) as anchor:
+            report = verify(
+                self._opened(),
+                self._keys(),
+                anchor=anchor,
+                first=first or 0,
+                last=last,
+                progress=progress,
+                checkpoint=checkpoint,
+                since=since,
+            )
         return msgspec.convert(report, Verification, from_attributes=True)
 
     def sign_checkpoint(
@@ -139,7 +151,10 @@ class BareGateway:
         `tiles` names a directory that is made to show the log up to there, for programs of others to read.
         """
         folder = None if tiles is None else Path(tiles).expanduser().absolute()
-        return checkpoints.sign(self._opened(), self._settings.keys, earlier=earlier, tiles=folder, progress=progress)
+        with anchors.found(self._opened(), self._settings.anchors) as anchor:
+            return checkpoints.sign(
+                self._opened(), self._settings.keys, anchor=anchor, earlier=earlier, tiles=folder, progress=progress
+            )
 
     def show_checkpoint(self, note: bytes) -> Document:
         """Return what a checkpoint of this ledger says, its signature checked."""

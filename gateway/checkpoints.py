@@ -7,10 +7,12 @@ private key lies in a file; nothing here prints one.
 import base64
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ledger import digest, notes, tree
+from ledger.anchor import Anchor, Unusable
 from ledger.chain import broken
 from ledger.codec import read_entry
 from ledger.digest import LedgerKeys
@@ -32,13 +34,15 @@ def sign(
     store: Store,
     files: KeyFiles,
     *,
+    anchor: Anchor | Unusable | None = None,
     earlier: bytes | None = None,
     tiles: Path | None = None,
     progress: Progress | None = None,
 ) -> Document:
     """Verify the whole ledger and return a checkpoint of it: the note, and what it says.
 
-    With `earlier`, a checkpoint that was signed before, it is signed only if it extends that one. `tiles` names a
+    It is signed only if the ledger is its anchor's, and extends the last checkpoint that was signed here; with
+    `earlier`, a checkpoint that was signed before, if it extends that one, too. The anchor keeps it. `tiles` names a
     directory that is made to show the log up to this checkpoint. Errors: LEDGER_UNVERIFIED (a key is missing or another
     ledger's), INTEGRITY_BROKEN (what was found; nothing is signed), and those of `render` for the directory.
     """
@@ -52,11 +56,14 @@ def sign(
             "could check what it signs. Give the key that was made with this ledger (CORRIGENDA_SIGNING_KEY_FILE).",
             file=str(files.signing),
         )
-    report = verify(store, sealing, opened.origin, progress=progress, checkpoint=earlier)
+    report = verify(store, sealing, opened.origin, anchor=anchor, progress=progress, checkpoint=earlier)
     if not report.ok or report.root is None:
         raise _unfit(report)
     checkpoint = Checkpoint(opened.origin, report.size, bytes.fromhex(report.root))
     note = notes.sign_checkpoint(checkpoint, signing)
+    if isinstance(anchor, Anchor):
+        with suppress(Unusable):  # it was sound a moment ago; what cannot be kept now is kept the next time
+            anchor.keep_note(report.size, note)
     said = {**_said(checkpoint, opened.public_key), "note": note.decode()}
     return said if tiles is None else {**said, "tiles": _render(store, tiles, note, _key(opened))}
 
@@ -243,8 +250,9 @@ def _unfit(report: Report) -> Exception:
     failed = {name: check for name, check in report.checks.items() if check.status == "failed"}
     sealed = {name: check for name, check in failed.items() if check.first_bad_position is not None}
     if report.exit_code == CHECKPOINT_MISMATCH:
-        check = failed["checkpoints"]
-        return _mismatch(check.expected or "the earlier checkpoint", check.found or "another", check.first_bad_position)
+        name = "checkpoints" if "checkpoints" in failed else "anchor"
+        check = failed[name]
+        return _mismatch(check.expected or "the same", check.found or "another", check.first_bad_position, check=name)
     if sealed:
         name, check = min(sealed.items(), key=lambda item: item[1].first_bad_position or 0)
         return broken(check.first_bad_position or 0, name, check.expected or "", check.found or "")
@@ -253,13 +261,13 @@ def _unfit(report: Report) -> Exception:
     )
 
 
-def _mismatch(expected: str, found: str, position: int | None = None) -> Exception:
+def _mismatch(expected: str, found: str, position: int | None = None, *, check: str = "checkpoints") -> Exception:
     return failure(
         "INTEGRITY_BROKEN",
-        f"Ledger and checkpoint were expected to agree on {expected}; found was {found}. One of the two is not what "
-        "was written: compare with a copy of the checkpoint that was kept elsewhere, and run `corrigenda verify`.",
+        f"Ledger and {check.removesuffix('s')} were expected to agree on {expected}; found was {found}. One of the two "
+        "is not what was written: compare with a checkpoint that was kept elsewhere, and run `corrigenda verify`.",
         position=position,
-        check="checkpoints",
+        check=check,
         expected=expected,
         found=found,
         exit_code=CHECKPOINT_MISMATCH,

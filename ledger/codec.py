@@ -5,7 +5,7 @@ could be written in two ways is refused.
 """
 
 import re
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Generic, TypeVar, cast
 
 import msgspec
 from msgspec import Meta, Struct
@@ -56,12 +56,15 @@ TAGS: dict[type[Facts], str] = {facts: tag for tag, (facts, _) in EVENT_TYPES.it
 _STREAMS = {tag: "mem_" for tag in EVENT_TYPES} | {"ledger.opened.v1": "led_", "name.assigned.v1": "name_"}
 _encoder = msgspec.json.Encoder()
 _NUL = b"\\u0000"
+_BACKSLASH = b"\\"
+_END = b'","v":1}'  # what every envelope of this version ends with, after its type
 _Hash = Annotated[str, Meta(min_length=64, max_length=64)]  # what it is compared with is hex
 _HEX = re.compile("[0-9a-f]{64}")
 _TIME = re.compile(
     r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z"
 )
 _StructT = TypeVar("_StructT", bound=Struct)
+_FactsT = TypeVar("_FactsT", bound=Facts)
 
 
 class _RawEnvelope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -90,7 +93,29 @@ class _RawEnvelope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     v: int
 
 
+class _Typed(Envelope, Generic[_FactsT], frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`Envelope` with the facts of one type, so that it is parsed in one go. Fields keep their places in the order."""
+
+    facts: _FactsT
+    op_count: Count
+    op_index: Count
+    payload_len: Count | None
+    payload_sha256: _Hash | None
+    prev_b3: _Hash
+    request: _Hash | None
+    request_fp: _Hash | None
+    schema: Count
+    seq: Count
+    stream_prev_b3: _Hash
+    stream_seq: Count
+
+
 _envelopes = msgspec.json.Decoder(_RawEnvelope)
+_typed: dict[bytes, tuple[str, "msgspec.json.Decoder[Envelope]"]] = {
+    tag.encode(): (tag, msgspec.json.Decoder(cast(Any, _Typed)[facts]))  # Any: a type that is only known here
+    for tag, (facts, _) in EVENT_TYPES.items()
+    if facts is not LedgerOpened  # the one type whose facts are checked for what they promise
+}
 _facts = {tag: msgspec.json.Decoder(facts) for tag, (facts, _) in EVENT_TYPES.items()}
 _payloads = {tag: msgspec.json.Decoder(payload) for tag, (_, payload) in EVENT_TYPES.items() if payload is not None}
 
@@ -137,6 +162,24 @@ def decode_envelope(raw: bytes) -> Envelope:
     return envelope
 
 
+def scan_envelope(raw: bytes) -> Envelope:
+    """Parse as `decode_envelope` does, in half its time, for whoever reads a whole ledger.
+
+    The answer is of a class of its own: read it, never compare it with another envelope.
+    """
+    known = _typed.get(raw[raw.rfind(b'"', 0, -len(_END)) + 1 : -len(_END)])
+    if known is not None and raw.endswith(_END) and _is_sound(raw, ENVELOPE_BYTES_MAX):
+        tag, decoder = known
+        try:
+            found = decoder.decode(raw)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            found = None
+        if found is not None and (found.type, found.schema) == (tag, SCOPE_SCHEMA) and _encoder.encode(found) == raw:
+            _check_values(found)
+            return found
+    return decode_envelope(raw)  # which says what is wrong with it
+
+
 def decode_payload(tag: str, body: bytes) -> Payload:
     """Parse the payload of an event of type `tag` strictly; anything else is NotCanonical."""
     if tag not in _payloads:
@@ -146,6 +189,16 @@ def decode_payload(tag: str, body: bytes) -> Payload:
     payload = _parse(_payloads[tag], body)
     _check_canonical(payload, body)
     return payload
+
+
+def is_payload(tag: str, body: bytes) -> bool:
+    """Report whether the bytes are the canonical form of a payload of an event of type `tag`."""
+    if tag not in _payloads:
+        return False
+    try:
+        return _encoder.encode(_payloads[tag].decode(body)) == body and _is_sound(body, PAYLOAD_BYTES_MAX)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
 
 
 def read_entry(raw: bytes, seal: bytes, *, position: int) -> Entry:
@@ -200,7 +253,7 @@ def _parse(decoder: "msgspec.json.Decoder[_StructT]", raw: bytes | msgspec.Raw) 
         raise NotCanonical("bytes that are no text, or nested without end") from error
 
 
-def _check_values(found: _RawEnvelope) -> None:
+def _check_values(found: _RawEnvelope | Envelope) -> None:
     """Refuse what has the right types and is nothing that an envelope can say."""
     if not found.op_index < found.op_count:
         raise NotCanonical("an entry beyond the end of its append")
@@ -238,6 +291,11 @@ def _check_canonical(value: Struct, raw: bytes) -> None:
         raise NotCanonical("the same in another spelling")
     if _holds_nul(raw):
         raise NotCanonical("a NUL character in a text")
+
+
+def _is_sound(raw: bytes, limit: int) -> bool:
+    # The look for a backslash is the quick one: most envelopes hold no escape at all.
+    return len(raw) <= limit and not (_BACKSLASH in raw and _holds_nul(raw))
 
 
 def _holds_nul(raw: bytes) -> bool:

@@ -22,15 +22,19 @@ _SEAL_KEY = "corrigenda 2026 seal key v1"
 _NAMING_KEY = "corrigenda 2026 naming key v1"
 _KEY_ID = "corrigenda 2026 key id v1"
 
+# Copied for every event: a hasher that has its context already begins in half the time.
+_LINKS = blake3(derive_key_context=_LINK)
+_STREAM_LINKS = blake3(derive_key_context=_STREAM_LINK)
+
 
 def link(envelope: bytes) -> bytes:
     """Return the 32-byte link hash of an envelope: the event's hash, and the next event's `prev_b3`."""
-    return blake3(envelope, derive_key_context=_LINK).digest()
+    return _LINKS.copy().update(envelope).digest()
 
 
 def stream_link(envelope: bytes) -> bytes:
     """Return the 32-byte hash that the stream's next event names as `stream_prev_b3`."""
-    return blake3(envelope, derive_key_context=_STREAM_LINK).digest()
+    return _STREAM_LINKS.copy().update(envelope).digest()
 
 
 def commitment(salt: bytes, payload: bytes) -> str:

@@ -109,13 +109,14 @@ SELECT seq, envelope, seal FROM corrigenda.event
 WHERE ledger = %(ledger)s AND seq > %(after)s AND seq <= %(until)s ORDER BY seq
 
 -- name: read_whole_after
--- The verification's page: everything that is stored of each event. A plain join would read all payloads below the
--- page again for every page.
-SELECT e.seq, e.stream, e.stream_seq, e.envelope, e.hash, e.seal, e.request, p.salt, p.body
-FROM corrigenda.event e
-LEFT JOIN LATERAL (
-    SELECT salt, body FROM corrigenda.payload WHERE ledger = %(ledger)s AND seq = e.seq LIMIT 1) p ON true
-WHERE e.ledger = %(ledger)s AND e.seq > %(after)s AND e.seq <= %(until)s ORDER BY e.seq
+-- The verification's page of events: every column that is stored of each.
+SELECT seq, stream, stream_seq, envelope, hash, seal, request FROM corrigenda.event
+WHERE ledger = %(ledger)s AND seq > %(after)s AND seq <= %(until)s ORDER BY seq
+
+-- name: read_payloads
+-- The payloads of such a page. Read after it, a statement of its own costs half of what a join does.
+SELECT seq, salt, body FROM corrigenda.payload
+WHERE ledger = %(ledger)s AND seq > %(after)s AND seq <= %(until)s ORDER BY seq
 
 -- name: next_position
 -- Where the ledger goes on after a range that holds nothing; null at its end.
@@ -133,6 +134,14 @@ CROSS JOIN LATERAL (
     SELECT seq, envelope, seal FROM corrigenda.event WHERE ledger = %(ledger)s AND seq = u.seq LIMIT 1) e
 LEFT JOIN LATERAL (
     SELECT salt, body FROM corrigenda.payload WHERE ledger = %(ledger)s AND seq = u.seq LIMIT 1) p ON true
+
+-- name: read_places
+-- One event each of many streams, by its place there.
+SELECT e.seq, e.envelope, e.seal
+FROM unnest(%(streams)s::text[], %(places)s::bigint[]) u(stream, place)
+CROSS JOIN LATERAL (
+    SELECT seq, envelope, seal FROM corrigenda.event
+    WHERE ledger = %(ledger)s AND stream = u.stream AND stream_seq = u.place LIMIT 1) e
 
 -- name: read_stream
 SELECT e.seq, e.envelope, e.seal, p.salt, p.body

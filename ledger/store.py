@@ -297,8 +297,12 @@ class Store:
         return [Stored(seq, bytes(envelope or b""), bytes(seal or b""), None, None) for seq, envelope, seal in rows]
 
     def whole_after(self, position: int, limit: int) -> list[Row]:
-        """Return at most `limit` events above a position with every column that is stored of them, as `after` does."""
+        """Return at most `limit` events above a position with every column of their table, as `after` does."""
         return self._page("read_whole_after", position, limit)
+
+    def payloads(self, first: int, last: int) -> list[Row]:
+        """Return the payloads from one position to another, in order: seq, salt, body."""
+        return self._all("read_payloads", after=first - 1, until=last)
 
     def before(self, position: int, limit: int) -> list[Row]:
         """Return at most `limit` events below a position, newest first: seq, envelope, hash, seal."""
@@ -311,6 +315,11 @@ class Store:
     def stream(self, stream: str) -> list[Stored]:
         """Return a stream's events in order, with their payloads."""
         return [_stored(row) for row in self._all("read_stream", stream=stream)]
+
+    def in_streams(self, streams: Sequence[str], places: Sequence[int]) -> list[Stored]:
+        """Return the event at a place in each of some streams, without payloads; what is not there is left out."""
+        rows = self._all("read_places", streams=list(streams), places=list(places))
+        return [Stored(seq, bytes(envelope or b""), bytes(seal or b""), None, None) for seq, envelope, seal in rows]
 
     def goes_on_above(self, position: int) -> bool:
         """Report whether there is any event above a position."""

@@ -19,18 +19,34 @@ class NotProven(ValueError):
 class Frontier:
     """A tree that only grows, as the roots of its complete subtrees: a hash for each bit of its size."""
 
-    def __init__(self) -> None:
-        self.size = 0
-        self._peaks: list[bytes] = []
+    def __init__(self, size: int = 0, peaks: Sequence[bytes] = ()) -> None:
+        """Begin with nothing, or with a tree of `size` leaves whose complete subtrees have these roots."""
+        if len(peaks) != size.bit_count():
+            raise ValueError("a tree has as many complete subtrees as its size has bits")
+        self.size = size
+        self._peaks = [*peaks]
 
     def append(self, leaf: bytes) -> None:
         """Add the hash of the next leaf."""
-        full = self.size
+        self._join(leaf, 1)
+
+    def extend(self, leaves: Sequence[bytes]) -> None:
+        """Add the hashes of the next leaves, a complete subtree at a time: the quicker way for many."""
+        first = 0
+        while first < len(leaves):
+            fits = 1 << ((len(leaves) - first).bit_length() - 1)
+            width = min(fits, self.size & -self.size or fits)
+            self._join(_complete(leaves[first : first + width]), width)
+            first += width
+
+    def _join(self, subtree: bytes, width: int) -> None:
+        """Add a complete subtree of `width` leaves, of which the size so far is a multiple."""
+        full = self.size // width
         while full & 1:
-            leaf = node(self._peaks.pop(), leaf)
+            subtree = node(self._peaks.pop(), subtree)
             full >>= 1
-        self._peaks.append(leaf)
-        self.size += 1
+        self._peaks.append(subtree)
+        self.size += width
 
     def root(self) -> bytes:
         """Return the root of the leaves so far; of none, the hash of nothing."""
@@ -53,9 +69,15 @@ def joined(peaks: Sequence[bytes]) -> bytes:
 def root(leaves: Sequence[bytes]) -> bytes:
     """Return the root of a tree of these leaf hashes: MTH of RFC 6962 §2.1."""
     grown = Frontier()
-    for leaf in leaves:
-        grown.append(leaf)
+    grown.extend(leaves)
     return grown.root()
+
+
+def _complete(level: Sequence[bytes]) -> bytes:
+    """Return the root of a tree whose number of leaves is a power of two."""
+    while len(level) > 1:
+        level = [*map(node, level[::2], level[1::2])]
+    return level[0]
 
 
 def inclusion(index: int, leaves: Sequence[bytes]) -> Proof:

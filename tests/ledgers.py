@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ledger import memories
 from ledger.chain import Entry
-from ledger.clock import new_ulid, system_clock
+from ledger.clock import Clock, new_ulid, system_clock
 from ledger.committer import Appended, Committer
 from ledger.governance import AssignedName, NameAssigned
 from ledger.memories import Command, Correct, LineageState, Provenance, Remember, RevisionText
@@ -63,13 +63,13 @@ def correct(revision: str, successor: str, content: str, *, first: int = -1) -> 
 class WrittenLedger:
     """A ledger that tests write to, one command or several in an append."""
 
-    def __init__(self, url: str, home: Path) -> None:
+    def __init__(self, url: str, home: Path, clock: Clock = system_clock) -> None:
         self.files = KeyFiles(home / "ledger.key", home / "signing.key")
         self.database = Database(url)
-        self.ledger: VerifiedLedger = open_ledger(self.database, tenant="local", files=self.files, clock=system_clock)
+        self.ledger: VerifiedLedger = open_ledger(self.database, tenant="local", files=self.files, clock=clock)
         self.ledger.catch_up()
         projectors = [RevisionProjector(), DirectoryProjector()]
-        self.committer = Committer(self.ledger, self.database.another(), projectors, system_clock)
+        self.committer = Committer(self.ledger, self.database.another(), projectors, clock)
         self._states: dict[str, LineageState] = {}
 
     def close(self) -> None:

@@ -35,10 +35,10 @@ def write_nine(ledger: WrittenLedger) -> None:
 class Tampering:
     """The owner's hands on the tables, and two readers that meet the ledger afterwards for the first time."""
 
-    def __init__(self, written: WrittenLedger, url: str) -> None:
-        self.store = written.ledger.store
-        self.keys = written.ledger.keys
-        self.origin = written.ledger.origin
+    def __init__(self, ledger: VerifiedLedger, url: str) -> None:
+        self.store = ledger.store
+        self.keys = ledger.keys
+        self.origin = ledger.origin
         self.url = url
 
     def run(self, *statements: LiteralString | sql.Composed, **params: Any) -> None:  # Any: whatever the driver adapts

@@ -120,4 +120,4 @@ def written(ledger_url: str, home: Path) -> Iterator[WrittenLedger]:
 @pytest.fixture
 def tampering(written: WrittenLedger, ledger_url: str) -> Tampering:
     """Return the owner's hands on that ledger."""
-    return Tampering(written, ledger_url)
+    return Tampering(written.ledger, ledger_url)

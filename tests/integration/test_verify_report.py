@@ -1,6 +1,9 @@
 """What `verify` says of a ledger that is whole, without its key, in part, or not there at all."""
 
+import errno
+import io
 from contextlib import closing
+from typing import Any
 
 import msgspec
 import pytest
@@ -9,7 +12,7 @@ from gateway.replies import Verification, document
 from ledger.digest import LedgerKeys
 from ledger.errors import CorrigendaError
 from ledger.store import Database, Store
-from ledger.verify import verify
+from ledger.verify import aside, verify
 from tests.ledgers import WrittenLedger
 from tests.tampering import Tampering, failed
 
@@ -54,6 +57,29 @@ def test_a_report_becomes_the_documented_answer(tampering: Tampering) -> None:
         "found": "another",
     }
     assert (body["root"], body["unanchored_tail"]) == (tampering.report().root, 9)
+
+
+@pytest.mark.parametrize("when", ["made", "written", "read"])
+def test_no_room_for_what_it_remembers(tampering: Tampering, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
+    """A full disk is a part that does not answer: nothing is said about the ledger, which is not to blame."""
+
+    class Full(io.BytesIO):
+        def write(self, block: Any) -> int:  # Any: a buffer
+            return _full() if when == "written" else super().write(block)
+
+        def read(self, size: int | None = -1) -> bytes:
+            return _full() if when == "read" else super().read(size)
+
+    monkeypatch.setattr(aside, "HELD_MAX", 2)
+    monkeypatch.setattr(aside, "TemporaryFile", lambda prefix: _full() if when == "made" else Full())
+    with pytest.raises(CorrigendaError) as caught:
+        tampering.report()
+    assert caught.value.code == "UNAVAILABLE"
+    assert "TMPDIR" in caught.value.message
+
+
+def _full() -> Any:  # Any: it never returns
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 # ---------------------------------------------------------------- keys

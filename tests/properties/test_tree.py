@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ledger import tree
 from ledger.digest import leaf
@@ -158,3 +160,22 @@ def test_a_hash_has_32_bytes(width: int) -> None:
         tree.check_inclusion(odd, 0, 1, (), odd)
     with pytest.raises(NotProven):
         tree.check_consistency(1, odd, 1, odd, ())
+
+
+@given(sizes=st.lists(st.integers(0, 40), max_size=6))
+def test_a_tree_grown_by_pieces_is_the_one_grown_leaf_by_leaf(sizes: list[int]) -> None:
+    """However many leaves come at once, and from wherever it was taken up again, the root is the same."""
+    one_by_one, by_pieces = Frontier(), Frontier()
+    for number, size in enumerate(sizes):
+        leaves = [bytes([number, at]) * 16 for at in range(size)]
+        for one in leaves:
+            one_by_one.append(one)
+        by_pieces.extend(leaves)
+        assert (by_pieces.size, by_pieces.root()) == (one_by_one.size, one_by_one.root())
+        by_pieces = Frontier(by_pieces.size, by_pieces._peaks)
+
+
+def test_a_tree_has_as_many_peaks_as_its_size_has_bits() -> None:
+    """Peaks of another tree are no place to go on from."""
+    with pytest.raises(ValueError, match="complete subtrees"):
+        Frontier(3, [bytes(32)])

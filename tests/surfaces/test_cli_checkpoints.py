@@ -83,8 +83,8 @@ def test_verify_bears_out_a_checkpoint(ledger: str, tmp_path: Path) -> None:
     assert done.code == 0 and "root " in done.out
 
 
-def test_verify_finds_a_shortened_ledger(ledger: str, tmp_path: Path) -> None:
-    """A tail cut with its head row set back passes by itself, and not against a checkpoint: exit 11."""
+def test_verify_finds_a_shortened_ledger(ledger: str, home: Path, tmp_path: Path) -> None:
+    """A tail cut with its head row set back is exit 11 by the anchor alone, and without it by a checkpoint."""
     remember("user likes tea")
     path = stored(tmp_path / "checkpoint")
     with psycopg.connect(as_owner(ledger)) as connection:
@@ -95,6 +95,9 @@ def test_verify_finds_a_shortened_ledger(ledger: str, tmp_path: Path) -> None:
             "UPDATE corrigenda.head SET (seq, hash) ="
             " (SELECT seq, hash FROM corrigenda.event ORDER BY seq DESC LIMIT 1)"
         )
+    report = json.loads(corrigenda("verify", "-o", "json").out)
+    assert (report["exit_code"], report["checks"]["anchor"]["first_bad_position"]) == (11, report["size"])
+    (home / "anchor").rename(tmp_path / "away")
     assert corrigenda("verify").code == 0
     done = corrigenda("verify", "--checkpoint", path)
     assert done.code == 11 and "exit 11" in done.out

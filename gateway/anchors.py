@@ -1,0 +1,45 @@
+"""The anchor as it is found beside a ledger: to be looked at, never made and never believed without a look.
+
+What cannot be used is given as what is wrong with it, so that a verification can report that, too.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psycopg
+
+from ledger.anchor import Anchor, Unusable
+from ledger.codec import NotCanonical, decode_envelope
+from ledger.opening import anchor_path
+from ledger.store import Store
+
+
+@contextmanager
+def found(store: Store, folder: Path) -> Generator[Anchor | Unusable | None]:
+    """Hold the ledger's anchor open: None where there is none, Unusable where it cannot be trusted or read."""
+    anchor = _look(store, anchor_path(folder, store.ledger))
+    try:
+        yield anchor
+    finally:
+        if isinstance(anchor, Anchor):
+            anchor.close()
+
+
+def _look(store: Store, path: Path) -> Anchor | Unusable | None:
+    try:
+        if not path.exists():
+            return None
+        return Anchor.open(path, ledger=store.ledger, origin=_origin(store))
+    except Unusable as fault:
+        return Unusable(f"at {path} {fault}", passing=fault.passing)
+    except OSError as error:
+        return Unusable(f"at {path} cannot be read: {error.strerror}", passing=True)
+
+
+def _origin(store: Store) -> str:
+    """Return the origin that the first event names; if it says nothing, the ledger is not the anchor's either."""
+    with suppress(NotCanonical, psycopg.Error):  # tables that are gone are for the verification to find
+        for stored in store.after(-1, 1):
+            return decode_envelope(stored.envelope).log
+    return ""

@@ -1,0 +1,61 @@
+"""The ledger's rows, page after page, each with its payloads; while one page is checked, the next is being read.
+
+It holds two pages at a time, sized by what the last one weighed, so that long texts do not make it grow. It looks at
+nothing: rows come as they lie.
+"""
+
+from collections.abc import Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, cast
+
+from ledger.store import Store
+
+EVENTS_MAX = 2_000
+BYTES_WANTED = 8 << 20
+
+# Whoever tampers with the tables may leave a column empty.
+_Bytes = bytes | None
+Row = tuple[int, str | None, int | None, _Bytes, _Bytes, _Bytes, _Bytes]
+"""A row of the table of events: seq, stream, stream_seq, envelope, hash, seal, request."""
+Payload = tuple[_Bytes, _Bytes]
+"""Salt and body."""
+NO_PAYLOAD: Payload = (None, None)
+
+
+class Page(NamedTuple):
+    """Rows in the order of their positions, and what payloads there are, by position."""
+
+    rows: list[Row]
+    payloads: Mapping[int, Payload]
+
+
+def pages(store: Store, first: int, end: int | None) -> Generator[Page]:
+    """Yield the rows from position `first` to `end`, or to the last one."""
+    size = EVENTS_MAX // 8
+    with ThreadPoolExecutor(1, thread_name_prefix="verify") as reader:
+        coming = reader.submit(_read, store, first - 1, size)
+        while (page := coming.result()).rows:
+            top = page.rows[-1][0]
+            if end is not None and top >= end:
+                yield Page([row for row in page.rows if row[0] <= end], page.payloads)
+                return
+            size = _size(page)
+            coming = reader.submit(_read, store, top, size)
+            yield page
+
+
+def _read(store: Store, after: int, size: int) -> Page:
+    rows = cast(list[Row], store.whole_after(after, size))  # the columns of the query, in its order
+    if not rows:
+        return Page(rows, {})
+    # Read after the events: whoever stored an event that we have seen had stored its payload by then.
+    payloads = store.payloads(rows[0][0], rows[-1][0])
+    return Page(rows, {seq: (salt, body) for seq, salt, body in payloads})
+
+
+def _size(page: Page) -> int:
+    """Return how many events the page after this one may have."""
+    envelopes = sum(len(row[3] or b"") for row in page.rows)
+    bodies = sum(len(body or b"") for _, body in page.payloads.values())
+    weight = (envelopes + bodies) // len(page.rows) + 1
+    return max(16, min(EVENTS_MAX, BYTES_WANTED // weight))
