@@ -69,8 +69,8 @@ def contenders(server_url: str, folder: Path) -> Generator[Contenders]:
         python, sources = peers.eventsourcing_python(), peers.message_db_folder()
         library = EventSourcing(python, plain_url=database(), functions_url=database()) if python else None
         store = message_db.MessageDb(database(), sources) if sources else None
-        url, home = database(), folder / "home"
-        ours.prepare(url, home)
+        home = folder / "home"
+        url = ours.prepare(database(), home)
         yield Contenders(Bare(database()), library, store, url, home, ledger("ulid"), ledger("hashed"))
 
 

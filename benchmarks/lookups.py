@@ -39,7 +39,7 @@ def measure(server_url: str, home: Path) -> dict[str, float]:
 
 def _times(url: str, home: Path) -> dict[str, float]:
     """Anchor the ledger, and time the look-ups of 500 of its events."""
-    database = Database(url)
+    database = Database(server.as_writer(url))
     files = KeyFiles(home / "ledger.key", home / "signing.pem")
     ledger = open_ledger(database, tenant="local", files=files, anchors=home / "anchor", clock=system_clock)
     try:

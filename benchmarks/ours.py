@@ -13,6 +13,7 @@ from pathlib import Path
 
 import corrigenda
 import migrations
+from benchmarks.server import as_writer
 from benchmarks.workload import READY_TIMEOUT_S, Append, Run, body, measure, together
 from ledger import memories
 from ledger.appending import Projector
@@ -40,12 +41,14 @@ def content(number: int) -> str:
     return f"{number}: the carrier prints destination handling under the plain code; three invoices show it"
 
 
-def prepare(url: str, home: Path) -> None:
-    """Make the schema and a ledger in an empty database, and name what the commands will name."""
+def prepare(url: str, home: Path) -> str:
+    """Make a ledger in an empty database, with what the commands will name, and return the writer's URL of it."""
     home.mkdir(mode=0o700)
     migrations.upgrade(url)
-    with _gateway(url, home) as gateway:
+    writer = as_writer(url)
+    with _gateway(writer, home) as gateway:
         gateway.remember(content(0))
+    return writer
 
 
 class RawLedger:

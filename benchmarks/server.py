@@ -13,13 +13,17 @@ from pathlib import Path
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from gateway.embedded import WRITER
+from gateway.embedded.cluster import OWNER
 from ledger.sql import load
 from ledger.store import Database
 
 QUERIES = load("benchmarks")
 SETTINGS = ("server_version", "fsync", "synchronous_commit", "full_page_writes", "wal_sync_method", "shared_buffers")
+LOGIN = "corrigenda_bench_writer"
+_LOGIN, _PASSWORD = sql.Identifier(LOGIN), secrets.token_urlsafe()  # the login lives for one run
 WAL_VIEW_SINCE = 180000  # from this version on the flushes of the log are counted in pg_stat_io
 
 
@@ -34,7 +38,11 @@ def durable_server() -> Generator[str]:
 
 @contextmanager
 def _given(url: str) -> Generator[str]:
-    yield url
+    try:
+        yield url
+    finally:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(_LOGIN))
 
 
 @contextmanager
@@ -45,7 +53,7 @@ def _embedded() -> Generator[str]:
         home = Path(folder) / "server"
         home.mkdir(mode=0o700)
         with attach(home, grace_s=5.0) as server:
-            yield server.dsn
+            yield server.owner_dsn
         stop(home, remove=True)
 
 
@@ -60,6 +68,20 @@ def fresh_database(server_url: str) -> Generator[str]:
             yield make_conninfo(server_url, dbname=name)
         finally:
             connection.execute(dropping.format(sql.Identifier(name)))
+
+
+def as_writer(url: str) -> str:
+    """Return the connection string of a migrated database as a role that a service may have: it can only add.
+
+    The embedded server knows such a role; on a server that was given, a login is made, and dropped at the end.
+    """
+    if conninfo_to_dict(url).get("user") == OWNER:
+        return make_conninfo(url, user=WRITER)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(_LOGIN))
+        making = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} IN ROLE {}")
+        connection.execute(making.format(_LOGIN, _PASSWORD, sql.Identifier(WRITER)))
+    return make_conninfo(url, user=LOGIN, password=_PASSWORD)
 
 
 def settings(url: str) -> dict[str, str]:

@@ -1,13 +1,20 @@
 """`show`, `history`, `explain` and `log`: what a reader asks about the past. None of them writes."""
 
 import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli import views
+from cli import columns, views
 from cli.context import Session, full_id, pass_session
 from cli.options import Range, Verb, read_event_type, read_moment, read_range, reads
-from cli.output import give, give_stream, note, text_only, writing
+from cli.output import flush, give, give_stream, note, print_text, text_only, writing
+
+if TYPE_CHECKING:
+    from gateway.bare import BareGateway
+    from gateway.replies import LogItem
+    from ledger.errors import CorrigendaError
 
 
 @click.command(
@@ -78,17 +85,21 @@ def explain(session: Session, what: str, min_position: str | None) -> None:
 @click.command(
     cls=Verb,
     epilog="\b\nExamples:\n  corrigenda log --oneline --limit 20\n  corrigenda log 100..200 --reverse -o jsonl\n"
-    "  corrigenda log --type revision.revoked.v1 --since 2026-01-01T00:00:00Z",
+    "  corrigenda log --type revision.revoked.v1 --since 2026-01-01T00:00:00Z\n"
+    "  corrigenda log --graph --oneline --stream pep-241 --project peps\n"
+    "  corrigenda log --follow --limit 10 --oneline",
 )
 @click.argument("positions", metavar="[A..B]", required=False, callback=read_range)
 @click.option("--type", "type_", callback=read_event_type, metavar="TAG", help="Only events of this type.")
 @click.option("--actor", "by", metavar="WHO", help="Only what this actor did.")
-@click.option("--stream", metavar="ID", help="Only this stream.")
+@click.option("--stream", metavar="ID", help="Only this stream; a memory's name means its stream.")
 @click.option("--since", callback=read_moment, metavar="TIME", help="Not before this time.")
 @click.option("--until", callback=read_moment, metavar="TIME", help="Not after this time.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many; without it, all.")
 @click.option("--reverse", is_flag=True, help="Oldest first.")
 @click.option("--oneline", is_flag=True, help="One line per event.")
+@click.option("--graph", is_flag=True, help="A column for each stream; an open dot ends it.")
+@click.option("-f", "--follow", is_flag=True, help="Oldest first, and then each new one; --limit counts older ones.")
 @reads
 @pass_session
 def log(
@@ -102,27 +113,94 @@ def log(
     limit: int | None,
     reverse: bool,
     oneline: bool,
+    graph: bool,
+    follow: bool,
     min_position: str | None,
 ) -> None:
     """List the ledger's events, newest first.
 
-    It answers on a broken chain too.
+    It answers on a broken chain too. With --follow it ends when it is interrupted.
     """
-    if oneline and session.machine:
-        raise click.UsageError(f"--oneline is for people; leave out -o {session.output}.")
     first, last = positions
+    for flag, name in ((oneline, "--oneline"), (graph, "--graph")):
+        if flag and session.machine:
+            raise click.UsageError(f"{name} is for people; leave out -o {session.output}.")
+    if follow:
+        _check_endless(session, last, until)
     with session.bare(create=False, reach=min_position) as bare:
-        found = bare.log(
-            after=first - 1 if first else None,
-            before=None if last is None else last + 1,
-            type=type_,
-            actor=by,
-            stream=stream,
-            since=since,
-            until=until,
-            limit=limit,
-            reverse=reverse,
-        )
-        text, between = (views.event_line, "") if oneline else (views.event, "\n")
-        if not give_stream(session, found, text, between=between):
-            note(session, "no event matches")
+        wanted = {
+            "after": first - 1 if first else None,
+            "before": None if last is None else last + 1,
+            "type": type_,
+            "actor": by,
+            "stream": None if stream is None else _stream(bare, stream),
+            "since": since,
+            "until": until,
+        }
+        shown = _Shown(session, oneline=oneline, graph=graph)
+        if follow:
+            shown.follow(bare, wanted, limit)
+        else:
+            shown.list(bare, wanted, limit, reverse=reverse)
+
+
+def _check_endless(session: Session, last: int | None, until: str | None) -> None:
+    if last is not None or until is not None:
+        raise click.UsageError("--follow has no end; leave out --until and the end of the range.")
+    if session.output == "json":
+        raise click.UsageError("-o json is one document, and --follow has no end; take -o jsonl.")
+
+
+def _stream(bare: "BareGateway", word: str) -> str:
+    """Return the stream that is meant; the beginning of several ids is exit 2."""
+    found = bare.streams(word)
+    if len(found) > 1:
+        raise click.UsageError(f"{word} is the beginning of {len(found)} ids: {', '.join(found)}. Give more of it.")
+    return next(iter(found), word)
+
+
+class _Shown:
+    """How `log` shows events: as blocks, lines, a graph, or for a program."""
+
+    def __init__(self, session: Session, *, oneline: bool, graph: bool) -> None:
+        self._session = session
+        self._graph = graph
+        self._text, self._between = (views.event_line, "") if oneline else (views.event, "\n")
+
+    def list(self, bare: "BareGateway", wanted: dict[str, Any], limit: int | None, *, reverse: bool) -> None:
+        """Show what there is."""
+        if self._graph:
+            top, last = bare.last_of_streams(limit=limit, reverse=reverse, **wanted)
+            found = bare.log(limit=limit, reverse=reverse, **{**wanted, "before": top + 1})
+            shown = self._drawn(found, last)
+        else:
+            found = bare.log(limit=limit, reverse=reverse, **wanted)
+            shown = give_stream(self._session, found, self._text, between=self._between)
+        if not shown:
+            note(self._session, "no event matches")
+
+    def follow(self, bare: "BareGateway", wanted: dict[str, Any], limit: int | None) -> None:
+        """Show what there is, and then what comes, each at once."""
+
+        def waiting(_: "CorrigendaError") -> None:
+            note(self._session, "the database does not answer; waiting for it")
+
+        found = _flushing(bare.follow(limit=limit, waiting=waiting, **wanted))
+        if self._graph:
+            self._drawn(found, None)
+        else:
+            give_stream(self._session, found, self._text, between=self._between)
+
+    def _drawn(self, found: "Iterable[LogItem]", last: dict[str, int] | None) -> int:
+        count = 0
+        for lines in columns.draw(found, lambda item: self._text(item).lstrip(), last=last):
+            print_text(lines)
+            count += 1
+        return count
+
+
+def _flushing(items: "Iterable[LogItem]") -> "Iterator[LogItem]":
+    """Yield what comes, once what was printed before it has gone out."""
+    for item in items:
+        yield item
+        flush()

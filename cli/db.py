@@ -17,14 +17,18 @@ def db() -> None:
 
 @db.command(
     cls=Verb,
-    epilog="\b\nExample:\n  corrigenda db init --origin ledger.example.org/main --database-url postgresql:///ledger",
+    epilog="\b\nExamples:\n  corrigenda db init --origin ledger.example.org/main --database-url postgresql:///ledger\n"
+    "  corrigenda db init --tenant acme",
 )
 @click.option("--origin", metavar="NAME", help="The ledger's public name; it cannot be changed later.")
 @pass_session
 def init(session: Session, origin: str | None) -> None:
-    """Make schema, keys and ledger where there are none; a second time it changes nothing."""
+    """Make schema, keys and the tenant's ledger where there are none.
+
+    A second time it changes nothing. Each tenant has a ledger of its own; without --tenant it is `local`.
+    """
     with session.bare(create=True) as bare:
-        made = as_document(bare.init(tenant=session.tenant, origin=origin))
+        made = as_document(bare.init(origin=origin))
     give(session, made, lambda: _facts(made))
 
 

@@ -44,6 +44,12 @@ def print_text(text: str) -> None:
         _write(text + "\n")
 
 
+def flush() -> None:
+    """Bring what was printed to its reader now: it may be long before there is more."""
+    with writing():
+        sys.stdout.flush()
+
+
 def _write(text: str) -> None:
     with writing():
         sys.stdout.write(text)

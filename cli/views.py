@@ -190,9 +190,17 @@ def event(item: "LogItem") -> str:
         ("stream", f"{inert(item.stream)} #{item.stream_seq}"),
         ("hash", item.hash),
         ("trace", item.trace_id),
+        *_chain(item),
     ]
     inner = [_inner(item, name) for name in ("facts", "payload")]
     return "\n".join([f"{item.seq}  {item.type}", pairs(rows), *(text for text in inner if text)])
+
+
+def _chain(item: "LogItem") -> list[tuple[str, str]]:
+    """Return what links the event, where the answer has it: under the names that stand in the envelope."""
+    names = ("prev_b3", "stream_prev_b3", "seal", "leaf", "payload_sha256")
+    found = [(name, cast(object, getattr(item, name, None))) for name in names]
+    return [(name, value) for name, value in found if isinstance(value, str)]
 
 
 def _inner(item: "LogItem", name: str) -> str | None:

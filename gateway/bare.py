@@ -4,7 +4,7 @@ Nothing here decides or serves a memory. With `create=False` it makes nothing: n
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -13,30 +13,29 @@ import msgspec
 
 from gateway import anchors, checkpoints, checks, roles
 from gateway.embedded import Say, Server, attach, locate
+from gateway.following import Waiting
+from gateway.listing import Listing, Wanted
 from gateway.positions import no_event, parse_position, wait_until_at
 from gateway.replies import LogItem, Status, Verification
 from gateway.settings import Settings, read_settings
-from gateway.views import log_item
-from ledger import codec, keys
+from gateway.streams import find_streams
+from ledger import keys
 from ledger.anchor import Anchor
-from ledger.chain import Entry
+from ledger.census import holds_ledger
 from ledger.clock import system_clock
-from ledger.codec import NotCanonical, read_entry
+from ledger.codec import read_entry
 from ledger.digest import LedgerKeys, link
-from ledger.errors import CorrigendaError, IntegrityError, NotFoundError, failure
-from ledger.governance import AssignedName, LedgerOpened, NameAssigned
-from ledger.opening import find_ledger, open_ledger
+from ledger.errors import CorrigendaError, IntegrityError, failure
+from ledger.governance import LedgerOpened
+from ledger.opening import find_ledger, init_ledger, not_configured, open_ledger
 from ledger.store import Database, Store
 from ledger.verified import VerifiedLedger
 from ledger.verify import verify
 from migrations import LATEST
 from projections.lineage import QUERIES
 
-LOG_PAGE = 500
 WALKED_EVENTS_MAX = 50_000
-UNREADABLE = "unreadable"
 Document = dict[str, Any]  # Any: JSON
-Filter = Callable[[Entry], bool]
 Role = Literal["owner", "writer"]
 
 
@@ -51,7 +50,6 @@ class BareGateway:
         self._database: Database | None = None
         self._owner: Database | None = None
         self._store: Store | None = None
-        self._actors: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -90,23 +88,26 @@ class BareGateway:
             roles.migrate(self._as_owner().url)
         return {"before": before, "revision": self.schema_current()}
 
-    def init(self, *, tenant: str | None = None, origin: str | None = None) -> Document:
-        """Make schema, keys and ledger where there are none; what is there stays."""
+    def init(self, *, origin: str | None = None) -> Document:
+        """Make schema, keys and the tenant's ledger where there are none; what is there stays."""
         migrated = self.migrate()
-        ledger = open_ledger(
-            self._connected(),
-            tenant=tenant or self._settings.tenant,
-            files=self._settings.keys,
+        tenant, files = self._settings.tenant, self._settings.keys
+        ledger = init_ledger(
+            self._as_owner(),
+            tenant=tenant,
+            files=files,
             clock=system_clock,
+            anchors=self._settings.anchors,
             origin=origin,
         )
+        ledger.close()
         return {
             "ledger": ledger.store.ledger,
             "origin": ledger.origin,
-            "tenant": tenant or self._settings.tenant,
+            "tenant": tenant,
             "revision": migrated["revision"],
-            "ledger_key": str(self._settings.keys.ledger),
-            "signing_key": str(self._settings.keys.signing),
+            "ledger_key": str(files.ledger),
+            "signing_key": str(files.signing),
             **self._next(),
         }
 
@@ -203,26 +204,45 @@ class BareGateway:
     def log(
         self,
         *,
-        after: int | None = None,
-        before: int | None = None,
-        type: str | None = None,
-        actor: str | None = None,
-        stream: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
         limit: int | None = None,
         reverse: bool = False,
+        **wanted: Any,  # Any: the fields of `listing.Wanted`
     ) -> Iterator[LogItem]:
-        """Yield events newest first, or oldest first with `reverse`; bytes in no known form are shown as such."""
-        wanted = self._filter(type=type, actor=actor, stream=stream, since=since, until=until)
-        count = 0
-        for seq, envelope, hash_ in self._rows(after=after, before=before, reverse=reverse):
-            if limit is not None and count >= limit:
-                return
-            item = self._item(seq, envelope, hash_, wanted)
-            if item is not None:
-                count += 1
-                yield item
+        """Yield events newest first, or oldest first with `reverse`; bytes in no known form are shown as such.
+
+        `wanted` holds the fields of `listing.Wanted`: after, before, type, actor, stream, since, until.
+        """
+        return Listing(self._opened()).items(Wanted(**wanted), limit=limit, reverse=reverse)
+
+    def follow(
+        self,
+        *,
+        waiting: Waiting,
+        limit: int | None = None,
+        **wanted: Any,  # Any: as for `log`
+    ) -> Iterator[LogItem]:
+        """Yield events oldest first, from the latest `limit` on, and then each that is committed, without end.
+
+        `waiting` is told when the database stops answering; it is waited for. Errors: INTEGRITY_BROKEN (an event is
+        missing, or the ledger has become shorter).
+        """
+        return Listing(self._opened()).follow(Wanted(**wanted), limit=limit, waiting=waiting)
+
+    def last_of_streams(
+        self,
+        *,
+        limit: int | None = None,
+        reverse: bool = False,
+        **wanted: Any,  # Any: as for `log`
+    ) -> tuple[int, dict[str, int]]:
+        """Return the last position there is, and where each stream is seen last in what `log` yields up to it."""
+        return Listing(self._opened()).last_of_streams(Wanted(**wanted), limit=limit, reverse=reverse)
+
+    def streams(self, word: str) -> tuple[str, ...]:
+        """Return the streams that an id, the beginning of one, or a name may mean. Errors: as `find_streams`."""
+        store, files = self._opened(), self._settings.keys
+        project = self._settings.project
+        return find_streams(store, lambda: keys.read_ledger_key(files.ledger).for_ledger(store.ledger), project, word)
 
     def status(self) -> Status:
         """Return one screen about the ledger and what is derived from it."""
@@ -261,14 +281,25 @@ class BareGateway:
     def _connected(self) -> Database:
         if self._database is None:
             url = self._settings.database_url
-            if url is None:
-                self._server = attach(
-                    self._settings.home, grace_s=self._settings.embedded_grace_s, create=self._create, say=self._say
-                )
-                url = self._server.dsn
-            self._database = Database(url, pooled=self._settings.pooled)
+            revive = self._attached if url is None else None
+            self._database = Database(url or self._attached(), pooled=self._settings.pooled, revive=revive)
         return self._database
 
+    def _attached(self) -> str:
+        """Return where the embedded server is, started if it does not run (any more)."""
+        left, self._server = (
+            self._server,
+            attach(
+                self._settings.home,
+                grace_s=self._settings.embedded_grace_s,
+                create=self._create,
+                say=self._say,
+                postgres_bin=self._settings.postgres_bin,
+            ),
+        )
+        if left is not None:
+            left.close()
+        return self._server.dsn
     def _as_owner(self) -> Database:
         """Return the database as its owner, where we know who that is: on our own server; else as the URL has it."""
         database = self._connected()
@@ -301,9 +332,7 @@ class BareGateway:
                     database, tenant=self._settings.tenant, files=self._settings.keys, clock=system_clock
                 ).store.ledger
             if ledger is None:
-                raise failure(
-                    "NOT_CONFIGURED", "The database holds no ledger yet. Run `corrigenda db init` to make one."
-                )
+                raise not_configured(self._settings.tenant)
             self._store = Store(database, ledger)
         return self._store
 
@@ -313,10 +342,7 @@ class BareGateway:
             return False
         if self.schema_current() is None:
             return False
-        try:
-            return find_ledger(self._checked(), self._settings.tenant) is not None
-        except NotFoundError:  # another tenant's
-            return True
+        return holds_ledger(self._connected())
 
     def _keys(self) -> LedgerKeys | None:
         """Return the ledger's keys, or None if there is no key file that can be used."""
@@ -349,61 +375,6 @@ class BareGateway:
             if isinstance(facts, LedgerOpened):
                 return facts
         raise failure("INTEGRITY_BROKEN", "Event 0 is not the opening of a ledger.", position=0, check="chain")
-
-    def _rows(self, *, after: int | None, before: int | None, reverse: bool) -> Iterator[tuple[int, bytes, bytes]]:
-        store = self._opened()
-        low = -1 if after is None else after
-        high = store.head().seq + 1 if before is None else before
-        if reverse:
-            while rows := [row for row in store.whole_after(low, LOG_PAGE) if row[0] < high]:
-                yield from ((row[0], bytes(row[3]), bytes(row[4])) for row in rows)
-                low = rows[-1][0]
-            return
-        while rows := [row for row in store.before(high, LOG_PAGE) if row[0] > low]:
-            yield from ((row[0], bytes(row[1]), bytes(row[2])) for row in rows)
-            high = rows[-1][0]
-
-    def _item(self, seq: int, envelope: bytes, hash_: bytes, wanted: Filter) -> LogItem | None:
-        try:
-            entry = read_entry(envelope, b"", position=seq)
-        except IntegrityError:
-            return LogItem(
-                seq=seq, type=UNREADABLE, at="", actor="", stream="", stream_seq=-1, hash=hash_.hex(), trace_id=""
-            )
-        return LogItem(**log_item(entry, self._actor(entry.envelope.actor))) if wanted(entry) else None
-
-    def _filter(
-        self, *, type: str | None, actor: str | None, stream: str | None, since: str | None, until: str | None
-    ) -> Filter:
-        def wanted(entry: Entry) -> bool:
-            envelope = entry.envelope
-            return (
-                type in (None, envelope.type)
-                and (actor is None or actor in (envelope.actor, self._actor(envelope.actor)))
-                and stream in (None, envelope.stream)
-                and (since is None or envelope.at >= since)
-                and (until is None or envelope.at <= until)
-            )
-
-        return wanted
-
-    def _actor(self, identifier: str) -> str:
-        """Return an actor's name as the directory has it; unchecked, like everything here."""
-        if identifier not in self._actors:
-            self._actors[identifier] = self._named(identifier) or identifier
-        return self._actors[identifier]
-
-    def _named(self, identifier: str) -> str | None:
-        store = self._opened()
-        rows = store.query(QUERIES["find_names"], {"gen": store.head().gen, "ids": [identifier]})
-        for stored in store.at(position for _, position in rows):
-            with suppress(IntegrityError, NotCanonical):
-                entry = read_entry(stored.envelope, stored.seal, position=stored.seq)
-                payload = codec.read_payload(entry, stored.salt, stored.body)
-                facts = entry.envelope.facts
-                if isinstance(facts, NameAssigned) and facts.id == identifier and isinstance(payload, AssignedName):
-                    return payload.name
-        return None
 
 
 def _generation(root: Path) -> tuple[int, str | None, int]:

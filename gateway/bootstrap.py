@@ -94,7 +94,15 @@ def connect(settings: Settings, say: Say | None = None, *, create: bool = True) 
     servers: list[Server] = []
 
     def attached() -> str:
-        servers.append(attach(settings.home, grace_s=settings.embedded_grace_s, say=say, create=create))
+        servers.append(
+            attach(
+                settings.home,
+                grace_s=settings.embedded_grace_s,
+                say=say,
+                create=create,
+                postgres_bin=settings.postgres_bin,
+            )
+        )
         return servers[-1].dsn
 
     def close() -> None:

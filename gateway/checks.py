@@ -1,9 +1,11 @@
 """`doctor`: what is wrong with this installation, one line per check, each with what mends it. It changes nothing."""
 
 import os
+import pwd
 from collections.abc import Callable
 from importlib import metadata
 
+from gateway.embedded.places import NAME
 from gateway.roles import check_role
 from gateway.settings import Settings
 from ledger.codec import read_entry
@@ -25,6 +27,7 @@ def run(
     return [
         _files(),
         _home(settings),
+        *_account(settings),
         _tried("database", lambda: _server(database())),
         _tried("durability", lambda: _durable(database())),
         _tried("schema", lambda: _schema(database())),
@@ -62,6 +65,24 @@ def _home(settings: Settings) -> Check:
     if not os.access(home, os.W_OK | os.X_OK):
         return "home", False, f"{home} cannot be written", f"chmod u+rwx {home}"
     return "home", True, str(home), None
+
+
+def _account(settings: Settings) -> list[Check]:
+    """Recommend an account of its own to a root whose embedded server would share `nobody` with others."""
+    if settings.database_url is not None or os.geteuid() != 0 or _has_account(NAME):
+        return []
+    advice = (
+        f"the embedded server runs as nobody, whom other services may share; for new homes `useradd --system {NAME}` "
+        "gives it an account of its own"
+    )
+    return [("account", True, advice, None)]
+
+
+def _has_account(name: str) -> bool:
+    try:
+        return bool(pwd.getpwnam(name))
+    except KeyError:
+        return False
 
 
 def _server(database: Database) -> str:

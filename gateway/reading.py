@@ -12,7 +12,7 @@ from gateway.page import Append
 from gateway.positions import no_event
 from gateway.replies import EventDetail, Explanation, History, Lineage, LineageEdge, LineageNode, LogItem, Revision
 from gateway.schemas import ScopeRequest
-from gateway.views import LineageView, audit, log_item, revision_fields, revision_reply, text_of, view
+from gateway.views import LineageView, audit, chain_fields, log_item, revision_fields, revision_reply, text_of, view
 from ledger.ids import MEMORY, REVISION, is_prefix_of_ours, kind_of
 from ledger.memories import LineageState, RevisionText
 from ledger.message import ScopeIds
@@ -119,9 +119,9 @@ class Reader:
     def event(self, seq: int) -> EventDetail:
         """Return one event with its facts and its payload."""
         item = self._recorded(seq)
-        base = log_item(item.entry, self._names.show(item.entry.envelope.actor))
         return EventDetail(
-            **base,
+            **log_item(item.entry, self._names.show(item.entry.envelope.actor)),
+            **chain_fields(item.entry),
             facts=msgspec.to_builtins(item.entry.envelope.facts),
             payload=None if item.payload is None else msgspec.to_builtins(item.payload),
         )

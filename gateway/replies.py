@@ -163,8 +163,20 @@ class LogItem(Reply, frozen=True, kw_only=True):
 
 
 class EventDetail(LogItem, frozen=True, kw_only=True):
-    """One event with both its halves."""
+    """One event with both its halves, and what links it: hashes in hex, under the names that FORMAT.md gives them.
 
+    `leaf` is its hash in the Merkle tree; `payload_sha256` and `payload_len` are None where it has no payload.
+    """
+
+    log: str
+    op_index: int
+    op_count: int
+    prev_b3: str
+    stream_prev_b3: str
+    seal: str
+    leaf: str
+    payload_sha256: str | None
+    payload_len: int | None
     facts: dict[str, Any]  # Any: the event type's own, as FORMAT.md gives them
     payload: dict[str, Any] | None  # Any: as above
 

@@ -7,10 +7,11 @@ of anybody's: their names and passwords are for the database's owner to choose.
 from contextlib import closing
 from typing import NoReturn
 
+from gateway import migrating
 from gateway.embedded import TIME_OUTS, WRITER
 from ledger.errors import ForbiddenError, refuse
 from ledger.store import Database, OwnRole, identifier
-from migrations import LATEST, NotAllowedError, upgrade
+from migrations import LATEST, NotAllowedError
 
 APPLICATION = "corrigenda_app"  # a name to suggest; any other will do
 
@@ -18,7 +19,7 @@ APPLICATION = "corrigenda_app"  # a name to suggest; any other will do
 def migrate(url: str) -> None:
     """Bring the schema at `url`, the owner's, to this version. FORBIDDEN_ACTOR says what the role may not do there."""
     try:
-        upgrade(url)
+        migrating.migrate(url)
     except NotAllowedError as error:
         if error.roles:
             making = "; ".join(f"CREATE ROLE {role} NOLOGIN" for role in error.roles)

@@ -8,7 +8,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from ledger.errors import failure, refuse
-from ledger.opening import KeyFiles
+from ledger.limits import NAME_CHARS_MAX
+from ledger.opening import TENANT, KeyFiles
 
 EMBEDDED_GRACE_S = 30.0
 TRUE = frozenset({"1", "true", "yes"})
@@ -28,6 +29,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     embedder: str
     index: str
     embedded_grace_s: float
+    postgres_bin: Path | None = None
 
 
 def read_settings(
@@ -52,12 +54,13 @@ def read_settings(
         home=place,
         keys=keys,
         anchors=Path(environ.get("CORRIGENDA_ANCHOR") or place / "anchor").expanduser().absolute(),
-        tenant=tenant or environ.get("CORRIGENDA_TENANT") or "local",
+        tenant=_tenant(tenant or environ.get("CORRIGENDA_TENANT") or TENANT),
         project=project or environ.get("CORRIGENDA_PROJECT") or None,
         actor=actor or environ.get("CORRIGENDA_ACTOR") or f"human:{_user()}",
         embedder=embedder or environ.get("CORRIGENDA_EMBEDDER") or "builtin",
         index=_one_of(environ, "CORRIGENDA_INDEX", ("faiss", "exact")),
         embedded_grace_s=_seconds(environ, "CORRIGENDA_EMBEDDED_GRACE_S", EMBEDDED_GRACE_S),
+        postgres_bin=_folder(environ, "CORRIGENDA_POSTGRES_BIN"),
     )
 
 
@@ -81,11 +84,27 @@ def _data_folder(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("XDG_DATA_HOME") or "~/.local/share") / "corrigenda"
 
 
+def _folder(environ: Mapping[str, str], name: str) -> Path | None:
+    """Return a folder that the environment names, absolute; whether there is one is for its user to say."""
+    return Path(environ[name]).expanduser().absolute() if environ.get(name) else None
+
+
 def _user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
         return f"uid-{os.getuid()}"
+
+
+def _tenant(name: str) -> str:
+    if len(name) > NAME_CHARS_MAX or not name.isprintable() or name != name.strip():
+        refuse(
+            "VALIDATION_FAILED",
+            f"A tenant (--tenant, CORRIGENDA_TENANT) should be a name of at most {NAME_CHARS_MAX} printable characters "
+            "without spaces around it, and another text was given.",
+            fields=[{"field": "tenant", "problem": "is not such a name"}],
+        )
+    return name
 
 
 def _one_of(environ: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str:

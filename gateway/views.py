@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from gateway.replies import AuditEntry, Revision
 from ledger.chain import Entry, broken
-from ledger.digest import public
+from ledger.digest import leaf, public
 from ledger.memories import LINEAGE, LineageState, RevisionState, RevisionText
 from ledger.message import Move, ScopeIds
 from ledger.scope import SEGMENTS
@@ -118,6 +118,22 @@ def log_item(entry: Entry, actor: str) -> dict[str, Any]:  # Any: one value of e
         "stream_seq": envelope.stream_seq,
         "hash": entry.hash.hex(),
         "trace_id": envelope.op,
+    }
+
+
+def chain_fields(entry: Entry) -> dict[str, Any]:  # Any: one value of each field's type
+    """Return the fields of `replies.EventDetail` by which an entry is linked, sealed and committed to its payload."""
+    envelope = entry.envelope
+    return {
+        "log": envelope.log,
+        "op_index": envelope.op_index,
+        "op_count": envelope.op_count,
+        "prev_b3": envelope.prev_b3,
+        "stream_prev_b3": envelope.stream_prev_b3,
+        "seal": entry.seal.hex(),
+        "leaf": leaf(entry.raw).hex(),
+        "payload_sha256": envelope.payload_sha256,
+        "payload_len": envelope.payload_len,
     }
 
 

@@ -6,11 +6,12 @@ from typing import Protocol
 
 import psycopg
 
+from ledger import driver
 from ledger.chain import Entry, Envelope, broken
 from ledger.errors import failure
 from ledger.outbox import outbox_writes
 from ledger.sealing import Sealed
-from ledger.store import QUERIES, HeadRow, Write, in_short
+from ledger.store import QUERIES, HeadRow, Write
 from ledger.verified import Recorded
 
 PROJECTOR_VERSION = 1
@@ -117,7 +118,10 @@ def meaning(error: psycopg.Error, position: int) -> Exception:
             check="projections",
             exit_code=12,
         )
-    return failure("UNAVAILABLE", f"The database refused this append ({in_short(error)}); nothing was stored.")
+    known = driver.refusal(error)
+    if known is not None:
+        return known
+    return failure("UNAVAILABLE", f"The database refused this append ({driver.said(error)}); nothing was stored.")
 
 
 def _taken(table: str, position: int) -> Exception:

@@ -18,6 +18,7 @@ import psycopg
 from msgspec import Struct
 from psycopg.pq.abc import PGresult
 
+from ledger import driver
 from ledger.appending import PROJECTOR_VERSION as PROJECTOR_VERSION
 from ledger.appending import Failure, Projector, classify, group_writes, is_about_all, meaning, other_version
 from ledger.clock import Clock, stamp
@@ -25,7 +26,7 @@ from ledger.errors import CorrigendaError, UnavailableError, failure, refuse
 from ledger.flush import Flush
 from ledger.limits import GROUP_BYTES_MAX, GROUP_EVENTS_MAX, QUEUE_MAX
 from ledger.sealing import Draft, Prepared, Sealed, Sealer, Tip, prepare
-from ledger.store import QUERIES, Database, HeadRow, Store, Stored, Write, in_short, no_head_row
+from ledger.store import QUERIES, Database, HeadRow, Store, Stored, Write, no_head_row
 from ledger.verified import Recorded, VerifiedLedger
 from ledger.wire import integer
 
@@ -427,7 +428,7 @@ def _fail(group: Sequence[_Waiting], error: Exception) -> None:
 
 
 def _gave_up(error: Exception, *, unknown: bool) -> Exception:
-    said = in_short(error)
+    said = driver.said(error)
     if unknown:
         return failure(
             "UNAVAILABLE",

@@ -38,12 +38,14 @@ class Flush:
         A connection that is lost, or a server that says nothing for 30 s, is psycopg.OperationalError: whether a COMMIT
         in the flush took effect is then not known.
         """
-        made = [(statement(write.query), write) for write in writes]
+        statements = [statement(write.query) for write in writes]
+        # All of it before anything is sent: a value that cannot be sent then costs no connection.
+        encoded = [one.encode(write.params) for one, write in zip(statements, writes, strict=True)]
         if self._prepare:
-            self._prepare_new([one for one, _ in made])
+            self._prepare_new(statements)
         with self._pipeline():
-            for one, write in made:
-                self._send(one, one.encode(write.params))
+            for one, params in zip(statements, encoded, strict=True):
+                self._send(one, params)
             return self._answers()
 
     @contextmanager

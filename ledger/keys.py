@@ -4,9 +4,11 @@ A file is made once and never overwritten: written aside, fsynced, and put in pl
 somebody else was first; then theirs counts. Mode 0600, and a file that others may read is refused.
 """
 
+import fcntl
 import os
 import secrets
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,15 @@ from ledger.digest import LedgerKeys
 from ledger.errors import failure
 
 _FORMAT = "corrigenda-ledger-key/1"
+_ASIDE_BYTES = 8
+_HEX_DIGIT = "[0-9a-f]"
+
+
+class KeyFiles(msgspec.Struct, frozen=True):
+    """Where the two keys lie."""
+
+    ledger: Path
+    signing: Path
 
 
 class LedgerKeyFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -102,21 +113,41 @@ def _unwaiting(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
+def sweep(files: KeyFiles) -> None:
+    """Remove the unfinished key files that a killed process has left beside the two; a living one's are locked."""
+    for path in (files.ledger, files.signing):
+        for leftover in path.parent.glob(f".{path.name}-{_HEX_DIGIT * 2 * _ASIDE_BYTES}"):
+            with suppress(OSError), open(leftover, opener=_unwaiting) as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                leftover.unlink()
+
+
+def _aside(path: Path) -> tuple[Path, int]:
+    """Return a new file beside `path`, and its descriptor, locked: so that nobody takes it for a killed process's."""
+    while True:
+        aside = path.with_name(f".{path.name}-{secrets.token_hex(_ASIDE_BYTES)}")
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with suppress(OSError):  # a file system without locks; there nothing is swept either
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:  # else it was swept before it was locked
+            return aside, descriptor
+        os.close(descriptor)
+
+
 def _write_once(path: Path, body: bytes) -> None:
-    aside = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     try:
         for folder in (*reversed(path.parent.parents), path.parent):
             folder.mkdir(mode=0o700, exist_ok=True)
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        aside, descriptor = _aside(path)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(body)
                 file.flush()
                 os.fsync(descriptor)
-            try:
-                os.link(aside, path)
-            except FileExistsError:
-                return  # another process was first: its key is the one that counts
+                try:
+                    os.link(aside, path)
+                except FileExistsError:
+                    return  # another process was first: its key is the one that counts
         finally:
             aside.unlink(missing_ok=True)
         _sync_folder(path.parent)

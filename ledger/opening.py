@@ -1,37 +1,31 @@
 """First use and every later one: finds the tenant's ledger, or makes it in one transaction with its keys and event 0.
 
-A database that holds a ledger while its key file is missing makes nothing: a new key could never check what is there.
+Opening makes the ledger of the tenant `local` and no other; further ones are made by name. A database that holds a
+ledger while its key file is missing makes nothing: a new key could never check what is there.
 """
 
 import os
+import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
 
 import psycopg
-from msgspec import Struct
 
-from ledger import codec, digest, governance, keys, notes
+from ledger import census, codec, digest, governance, keys, notes
 from ledger.anchor import Anchor, Unusable
 from ledger.chain import Entry, Envelope, broken
 from ledger.clock import Clock, UlidMint, stamp
 from ledger.digest import LedgerKeys
-from ledger.errors import IntegrityError, failure, refuse
+from ledger.errors import CorrigendaError, IntegrityError, failure, refuse
 from ledger.governance import Algorithms, AssignedName, LedgerName, LedgerOpened, NameAssigned
+from ledger.keys import KeyFiles
 from ledger.store import QUERIES, Database, Row, Store, Stored
 from ledger.verified import VerifiedLedger
 from ledger.walk import unfit_file
 
 TENANT = "local"
 FIRST_NAME = 1  # the first command of a ledger names its actor
-
-
-class KeyFiles(Struct, frozen=True):
-    """Where the two keys lie."""
-
-    ledger: Path
-    signing: Path
 
 
 def open_ledger(
@@ -41,35 +35,64 @@ def open_ledger(
     files: KeyFiles,
     clock: Clock,
     anchors: Path | None = None,
-    origin: str | None = None,
     create: bool = True,
 ) -> VerifiedLedger:
-    """Return the tenant's ledger, made first if the database holds none and `create` allows it.
+    """Return the tenant's ledger; that of `local` is made first in a database without any, if `create` allows it.
 
     `anchors` is the folder of the ledger's anchor; without one, what is verified is held in memory only.
 
-    Errors: NOT_CONFIGURED (no such tenant), LEDGER_UNVERIFIED (no key, or a foreign one), INVALID_INPUT (another
-    origin than event 0's), INTEGRITY_BROKEN (event 0 or the tenant's row is not what was written).
+    Errors: NOT_CONFIGURED (no such tenant), LEDGER_UNVERIFIED (no key, or a foreign one), INTEGRITY_BROKEN (event 0 or
+    the tenant's row is not what was written).
     """
+    if create:
+        keys.sweep(files)
     found = find_ledger(database, tenant)
-    if found is None and not create:
-        refuse("NOT_CONFIGURED", "The database holds no ledger yet. Run `corrigenda db init`, or write something.")
-    trust = "first_use"
+    if found is None and create and tenant == TENANT and not census.holds_ledger(database):
+        return init_ledger(database, tenant=tenant, files=files, clock=clock, anchors=anchors)
     if found is None:
-        found = _first_use(database, tenant, files, clock, origin)
-        trust = "opening"
+        raise not_configured(tenant)
+    return attach(database, ledger=found, tenant=tenant, files=files, anchors=anchors)
+
+
+def init_ledger(
+    database: Database,
+    *,
+    tenant: str,
+    files: KeyFiles,
+    clock: Clock,
+    anchors: Path | None = None,
+    origin: str | None = None,
+) -> VerifiedLedger:
+    """Return the tenant's ledger, made first if there is none: with its own event 0, chain, origin and derived keys.
+
+    The key files are made if the database holds no ledger at all, and needed if it does. Errors: LEDGER_UNVERIFIED (no
+    key, or a foreign one), INVALID_INPUT (another origin than event 0's, or the origin of another ledger),
+    INTEGRITY_BROKEN (an event 0 or a tenant's row is not what was written).
+    """
+    keys.sweep(files)
+    found, trust = find_ledger(database, tenant), "first_use"
+    if found is None:
+        found, trust = _first_use(database, tenant, files, clock, origin), "opening"
     return attach(database, ledger=found, tenant=tenant, files=files, origin=origin, anchors=anchors, trust=trust)
 
 
 def find_ledger(database: Database, tenant: str) -> str | None:
-    """Return the id of the tenant's ledger, or None if the database holds no ledger at all."""
-    if tenant != TENANT:
-        _not_configured(tenant)
+    """Return the id of the tenant's ledger, or None if there is none: the same whatever other tenants there are."""
     with database.transaction(tenant=tenant) as connection:
         row = connection.execute(QUERIES["find_tenant"], {"tenant": tenant}).fetchone()
         if row is None:
-            _check_empty(connection, tenant)
+            census.check_rows(connection)
     return None if row is None else str(row[0])
+
+
+def not_configured(tenant: str) -> CorrigendaError:
+    """Return NOT_CONFIGURED in words that say how a tenant is made, and nothing about others."""
+    made = "`corrigenda db init`" if tenant == TENANT else f"`corrigenda db init --tenant {shlex.quote(tenant)}`"
+    return failure(
+        "NOT_CONFIGURED",
+        f"There is no ledger for the tenant {tenant} here. Check --tenant and CORRIGENDA_TENANT (unset, the tenant is "
+        f"{TENANT}), or run {made} to make one.",
+    )
 
 
 def attach(
@@ -180,7 +203,13 @@ def _first_use(database: Database, tenant: str, files: KeyFiles, clock: Clock, o
         row = connection.execute(QUERIES["find_tenant"], {"tenant": tenant}).fetchone()
         if row is not None:
             return str(row[0])
-        _check_empty(connection, tenant)
+        others = census.survey(connection, files)
+        if origin in others:
+            refuse(
+                "INVALID_INPUT",
+                f"An origin is one ledger's name under which its checkpoints are signed, and {origin} is that of "
+                "another ledger of this database. Give another, or leave it out.",
+            )
         ledger = UlidMint(clock)()
         _write_first(connection, ledger, tenant, files, clock, origin or f"corrigenda.invalid/{ledger}")
         return ledger
@@ -189,12 +218,14 @@ def _first_use(database: Database, tenant: str, files: KeyFiles, clock: Clock, o
 def _write_first(
     connection: psycopg.Connection[Row], ledger: str, tenant: str, files: KeyFiles, clock: Clock, origin: str
 ) -> None:
+    # first of all, so that a database which takes no writes is met before a key is made
+    row = {"tenant": tenant, "ledger": ledger}
+    connection.execute(QUERIES["see"], row)
+    connection.execute(QUERIES["insert_tenant"], row)
     derived = keys.make_ledger_key(files.ledger).for_ledger(ledger)
     public_key = keys.verifier_key(origin, keys.make_signing_key(files.signing))
     entry, salt, body = opening_entry(ledger, tenant, origin, public_key, stamp(clock()), derived.seal, UlidMint(clock))
-    params = {"tenant": tenant, "ledger": ledger, "hash": entry.hash, "projector": 1}
-    connection.execute(QUERIES["see"], params)
-    connection.execute(QUERIES["insert_tenant"], params)
+    params = {"ledger": ledger, "hash": entry.hash, "projector": 1}
     connection.execute(QUERIES["insert_head"], params)
     columns = {
         "seqs": [0],
@@ -257,21 +288,3 @@ def opening_entry(
     own = digest.link(raw)
     entry = Entry(envelope=envelope, raw=raw, hash=own, stream_hash=digest.stream_link(raw), seal=seal(own))
     return entry, salt, body
-
-
-def _check_empty(connection: psycopg.Connection[Row], tenant: str) -> None:
-    """Refuse unless there is nothing of any ledger: another tenant's, or one whose tenant row was taken away."""
-    row = connection.execute(QUERIES["any_ledger"]).fetchone()
-    named, unnamed = (False, False) if row is None else row
-    if unnamed:
-        raise broken(0, "chain", "a tenant's row for the ledger that is there", "none")
-    if named:
-        _not_configured(tenant)
-
-
-def _not_configured(tenant: str) -> NoReturn:
-    refuse(
-        "NOT_CONFIGURED",
-        f"There is no ledger for the tenant {tenant} here. The tenant is {TENANT} unless another was set up; leave "
-        "CORRIGENDA_TENANT unset.",
-    )

@@ -39,6 +39,11 @@ SELECT ledger FROM corrigenda.tenant WHERE name = %(tenant)s
 -- removed. Asked through the wall of row-level security.
 SELECT named, unnamed FROM corrigenda.any_ledger()
 
+-- name: read_openings
+-- Every tenant's row with its ledger's event 0; read before another ledger is made, under the lock of first use, by the
+-- owner: nobody else is shown other tenants' rows.
+SELECT tenant, ledger, envelope, seal, salt, body FROM corrigenda.openings()
+
 -- name: insert_tenant
 INSERT INTO corrigenda.tenant (name, ledger) VALUES (%(tenant)s, %(ledger)s)
 
@@ -142,6 +147,10 @@ CROSS JOIN LATERAL (
 SELECT e.seq, e.envelope, e.seal, p.salt, p.body
 FROM corrigenda.event e LEFT JOIN corrigenda.payload p ON p.ledger = e.ledger AND p.seq = e.seq
 WHERE e.ledger = %(ledger)s AND e.stream = %(stream)s ORDER BY e.stream_seq
+
+-- name: find_streams
+SELECT stream FROM corrigenda.event
+WHERE ledger = %(ledger)s AND stream_seq = 0 AND starts_with(stream, %(prefix)s) ORDER BY stream LIMIT 10
 
 -- name: read_outbox
 SELECT seq, revision, effect, lineage FROM corrigenda.outbox

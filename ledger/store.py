@@ -14,7 +14,8 @@ import psycopg
 from psycopg import IsolationLevel, sql
 from psycopg.pq import TransactionStatus
 
-from ledger.errors import failure, refuse
+from ledger import driver
+from ledger.errors import CorrigendaError, failure, refuse
 from ledger.sql import load
 from migrations import LATEST
 
@@ -108,6 +109,7 @@ class Database:
         Row-level security shows it the rows of `ledger` and the row of `tenant`; where they are not given, what the
         transaction around it sees. A connection that cannot be made, or that is lost, is UNAVAILABLE; lost while it
         commits, the outcome is unknown, and the message says so. What our role may not do is FORBIDDEN_ACTOR.
+        A database without writes, or with another schema: as `driver.refusal`.
         """
         with self._lock:
             depth, around = self._depth, self._sight
@@ -124,6 +126,11 @@ class Database:
                 raise _unavailable(error, lost=not self._is_alive()) from error
             except psycopg.errors.InsufficientPrivilege as error:
                 raise _forbidden(error, self.role) from error
+            except psycopg.Error as error:
+                meaning = driver.refusal(error)
+                if meaning is None:
+                    raise
+                raise meaning from error
             finally:
                 self._depth, self._sight = depth, around
                 # Whatever interrupted us, a signal included: a transaction that stayed open would swallow the next
@@ -248,8 +255,10 @@ class Database:
         try:
             with self.transaction() as connection:
                 row = connection.execute(QUERIES["schema_version"]).fetchone()
-        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
-            return None
+        except CorrigendaError as error:
+            if isinstance(error.__cause__, driver.NO_SCHEMA):
+                return None
+            raise
         return None if row is None else str(row[0])
 
     def own_role(self) -> OwnRole:
@@ -403,7 +412,7 @@ def identifier(name: str) -> str:
 
 
 def _forbidden(error: Exception, role: str) -> Exception:
-    said = str(error).splitlines()[0][:300]
+    said = driver.said(error)
     return failure(
         "FORBIDDEN_ACTOR",
         f"The database role {role} may not do this in the database ({said}); nothing was stored. A service logs in as "
@@ -414,7 +423,7 @@ def _forbidden(error: Exception, role: str) -> Exception:
 
 
 def _unavailable(error: Exception, *, lost: bool) -> Exception:
-    said = in_short(error)
+    said = driver.said(error)
     if lost:
         return failure(
             "UNAVAILABLE",
@@ -433,9 +442,3 @@ def no_head_row() -> Exception:
         position=0,
         check="chain",
     )
-
-
-def in_short(error: Exception) -> str:
-    """Return what the database or the driver says of an error, in a line; never its details, which quote whole rows."""
-    primary = error.diag.message_primary if isinstance(error, psycopg.Error) else None
-    return " ".join((primary or str(error)).split())[:300]

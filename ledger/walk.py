@@ -113,20 +113,28 @@ class Walk:
     # ---------------------------------------------------------------- going forward
 
     def catch_up(self, store: Store) -> HeadRow:
-        """Follow the ledger to its present head, or raise INTEGRITY_BROKEN. Return the head row."""
-        with self.lock:
-            self.adopt()  # before the head is read: only so does a head below the anchor mean that something was lost
+        """Follow the ledger to its present head, or raise INTEGRITY_BROKEN. Return the head row.
+
+        Nothing of the database is waited for while the lock is held: whoever has locked the head waits for that lock.
+        """
+        while True:
+            with self.lock:
+                self.adopt()  # before the head is read: only so does a head below it mean that something was lost
+                known = self.position
             row = store.head()
-            while True:
-                self._follow_to(row.seq, store)
-                self.check_head(row)
+            page = store.after(known, PAGE) if row.seq > known else []
+            further = row.seq - known <= PAGE and store.goes_on_above(row.seq)
+            with self.lock:
+                self.follow_page([one for one in page if self.position < one.seq <= row.seq])
                 self.keep()
-                if not store.goes_on_above(row.seq):
-                    return row
-                # Either somebody has just appended, and then the head has moved; or the head was set back.
-                last, row = row, store.head()
-                if row.seq <= last.seq:
-                    raise broken(last.seq + 1, "chain", "nothing above the head", "an entry")
+                if known <= row.seq < self.position:  # another thread or process has followed it further meanwhile
+                    return row._replace(seq=self.position, hash=self._head.hash)
+                if self.position == row.seq or row.seq < known or not page:
+                    self.check_head(row)
+                    if not further:
+                        return row
+            if further and store.head().seq <= row.seq:
+                raise broken(row.seq + 1, "chain", "nothing above the head", "an entry")
 
     def adopt(self) -> None:
         """Take over what other processes have anchored beyond this walk's head."""

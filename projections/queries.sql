@@ -20,6 +20,10 @@ INSERT INTO corrigenda.directory (ledger, gen, id, seq)
 SELECT %(ledger)s::text, %(gen)s::bigint, u.* FROM unnest(%(ids)s::text[], %(seqs)s::bigint[]) u
 ON CONFLICT (ledger, gen, id) DO UPDATE SET seq = excluded.seq
 
+-- name: find_lineages
+SELECT DISTINCT lineage FROM corrigenda.revision
+WHERE ledger = %(ledger)s AND gen = %(gen)s AND starts_with(revision, %(prefix)s) ORDER BY lineage LIMIT 10
+
 -- name: any_revision
 SELECT EXISTS (SELECT 1 FROM corrigenda.revision
 WHERE ledger = %(ledger)s AND gen = %(gen)s AND project = %(project)s)

@@ -23,6 +23,7 @@ from ledger.sealing import Draft
 from ledger.store import Database
 from ledger.verified import VerifiedLedger
 from tests.house import rows
+from tests.roles import as_owner
 
 DEADLINE_S = 30.0
 KIND = "name_"  # what the streams of such events begin with; tests leave it out
@@ -30,7 +31,10 @@ PARENT = "prj_01JZ8Q0000000000000000000B"
 ACTOR = "pr_01JZ8Q0000000000000000000C"
 
 LOCK_HEAD = b"SELECT 1 FROM corrigenda.head FOR UPDATE"
-WAITERS = b"SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+WAITERS = (
+    b"SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+    b" AND (wait_event_type = 'Lock' OR wait_event = 'PgSleep')"
+)
 
 
 class Appends:
@@ -79,7 +83,7 @@ class Appends:
     @contextmanager
     def waiting(self) -> Generator[None]:
         """Let whatever is submitted inside the block wait until its end."""
-        with psycopg.connect(self.url) as connection:
+        with psycopg.connect(as_owner(self.url)) as connection:
             connection.execute(LOCK_HEAD)
             plug = self.submit("plug")
             waiter(self.url)
@@ -147,8 +151,8 @@ def on_stream(url: str, stream: str) -> list[int]:
 
 
 def waiter(url: str) -> int:
-    """Wait until some backend waits for a lock, and return its process id."""
-    with psycopg.connect(url, autocommit=True) as connection:
+    """Wait until some backend waits for a lock, or sleeps, and return its process id."""
+    with psycopg.connect(as_owner(url), autocommit=True) as connection:
         return until(lambda: [pid for (pid,) in connection.execute(WAITERS).fetchall()])[0]
 
 
@@ -162,17 +166,18 @@ def until(ask: "Callable[[], list[int]]") -> list[int]:
 
 
 @contextmanager
-def planted(url: str, body: str, *, table: str = "event", when: str = "BEFORE INSERT") -> Generator[None]:
-    """Plant a trigger with this PL/pgSQL body, for each row of a table, as its owner could."""
-    with psycopg.connect(url, autocommit=True) as connection:
+def planted(url: str, body: str, *, deferred: bool = False) -> Generator[None]:
+    """Plant a trigger of the owner's with this PL/pgSQL body for each event; deferred, it runs at COMMIT."""
+    timing = "AFTER INSERT ON corrigenda.event DEFERRABLE INITIALLY DEFERRED"
+    making = f"CONSTRAINT TRIGGER planted {timing}" if deferred else "TRIGGER planted BEFORE INSERT ON corrigenda.event"
+    with psycopg.connect(as_owner(url), autocommit=True) as connection:
         connection.execute("SET client_min_messages = warning")
         connection.execute(
             f"CREATE OR REPLACE FUNCTION public.planted() RETURNS trigger LANGUAGE plpgsql AS "
             f"$$ BEGIN {body} RETURN NEW; END $$".encode()
         )
-        trigger = f"CREATE TRIGGER planted {when} ON corrigenda.{table} FOR EACH ROW EXECUTE FUNCTION public.planted()"
-        connection.execute(trigger.encode())
+        connection.execute(f"CREATE {making} FOR EACH ROW EXECUTE FUNCTION public.planted()".encode())
         try:
             yield
         finally:
-            connection.execute(f"DROP TRIGGER IF EXISTS planted ON corrigenda.{table}".encode())
+            connection.execute("DROP TRIGGER IF EXISTS planted ON corrigenda.event")

@@ -120,25 +120,26 @@ def last_position(ledger_url: str) -> int:
     return rows(ledger_url, "SELECT seq FROM corrigenda.head")[0][0]
 
 
-def assert_house_in_order(ledger_url: str, home: Path, *, embedder: Embedder = WORDS) -> None:
-    """Fail unless the chain verifies, and read models, outbox and index are what its events make of them."""
-    with open_bare(database_url=ledger_url, home=home, create=False) as bare:
+def assert_house_in_order(ledger_url: str, home: Path, *, embedder: Embedder = WORDS, tenant: str = "local") -> None:
+    """Fail unless a tenant's chain verifies, and read models, outbox and index are what its events make of them."""
+    with open_bare(database_url=ledger_url, home=home, tenant=tenant, create=False) as bare:
         report = bare.verify()
         assert report.ok, report.checks
     database = Database(ledger_url)
     try:
-        found = find_ledger(database, "local")
+        found = find_ledger(database, tenant)
         assert found is not None
         files = read_settings(database_url=ledger_url, home=home).keys
-        ledger = attach(database, ledger=found, tenant="local", files=files)
+        ledger = attach(database, ledger=found, tenant=tenant, files=files)
         size = ledger.catch_up() + 1
-        assert [seq for (seq,) in rows(ledger_url, "SELECT seq FROM corrigenda.event ORDER BY seq")] == [*range(size)]
+        seqs = rows(ledger_url, "SELECT seq FROM corrigenda.event WHERE ledger = %s ORDER BY seq", found)
+        assert [seq for (seq,) in seqs] == [*range(size)]
         recorded = ledger.at(range(size))
         events = [recorded[position] for position in range(size)]
         lineages = _fold(events)
-        _assert_revisions(ledger_url, lineages)
-        _assert_directory(ledger_url, events)
-        _assert_outbox(ledger_url, events)
+        _assert_revisions(ledger_url, found, lineages)
+        _assert_directory(ledger_url, found, events)
+        _assert_outbox(ledger_url, found, events)
         _assert_index(ledger, home, lineages, embedder)
         ledger.close()
     finally:
@@ -160,7 +161,7 @@ def _fold(events: Sequence[Recorded]) -> dict[str, LineageState]:
     return lineages
 
 
-def _assert_revisions(ledger_url: str, lineages: dict[str, LineageState]) -> None:
+def _assert_revisions(ledger_url: str, ledger: str, lineages: dict[str, LineageState]) -> None:
     expected = {
         (
             revision.revision, lineage, revision.version,
@@ -171,7 +172,9 @@ def _assert_revisions(ledger_url: str, lineages: dict[str, LineageState]) -> Non
     }  # fmt: skip
     found = rows(
         ledger_url,
-        "SELECT revision, lineage, version, state, trust, floor, content_seq FROM corrigenda.revision",
+        "SELECT revision, lineage, version, state, trust, floor, content_seq FROM corrigenda.revision"
+        " WHERE ledger = %s",
+        ledger,
     )
     assert len(found) == len(expected)
     assert set(found) == expected
@@ -180,14 +183,14 @@ def _assert_revisions(ledger_url: str, lineages: dict[str, LineageState]) -> Non
         assert live == ([state.head] if state.head else [])
 
 
-def _assert_directory(ledger_url: str, events: Sequence[Recorded]) -> None:
+def _assert_directory(ledger_url: str, ledger: str, events: Sequence[Recorded]) -> None:
     facts = [(item.entry.envelope.facts, item.entry.position) for item in events]
     expected = {(named.id, position) for named, position in facts if isinstance(named, NameAssigned)}
-    assert set(rows(ledger_url, "SELECT id, seq FROM corrigenda.directory")) == expected
+    assert set(rows(ledger_url, "SELECT id, seq FROM corrigenda.directory WHERE ledger = %s", ledger)) == expected
 
 
-def _assert_outbox(ledger_url: str, events: Sequence[Recorded]) -> None:
-    found = rows(ledger_url, "SELECT seq, revision, effect, lineage FROM corrigenda.outbox")
+def _assert_outbox(ledger_url: str, ledger: str, events: Sequence[Recorded]) -> None:
+    found = rows(ledger_url, "SELECT seq, revision, effect, lineage FROM corrigenda.outbox WHERE ledger = %s", ledger)
     assert set(found) == {effect for item in events for effect in _effects(item)}
 
 

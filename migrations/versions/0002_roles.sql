@@ -122,7 +122,8 @@ CREATE POLICY first_use ON corrigenda.tenant FOR INSERT
 
 -- A first use makes keys only where there is no ledger yet, and nothing beside one whose tenant's row was taken away.
 -- Nobody sees other ledgers' rows, so the owner looks on the writer's behalf, through policies of its own that are open
--- in here only. The answer is two times yes or no: it names nobody and counts nothing.
+-- in here only. The answer is two times yes or no: it names nobody and counts nothing. What the ledgers are that are
+-- there is for the owner alone to see, who makes another.
 CREATE POLICY census ON corrigenda.tenant FOR SELECT TO CURRENT_ROLE
     USING (current_setting('corrigenda.census', true) = 'on');
 
@@ -130,6 +131,9 @@ CREATE POLICY census ON corrigenda.head FOR SELECT TO CURRENT_ROLE
     USING (current_setting('corrigenda.census', true) = 'on');
 
 CREATE POLICY census ON corrigenda.event FOR SELECT TO CURRENT_ROLE
+    USING (current_setting('corrigenda.census', true) = 'on');
+
+CREATE POLICY census ON corrigenda.payload FOR SELECT TO CURRENT_ROLE
     USING (current_setting('corrigenda.census', true) = 'on');
 
 CREATE FUNCTION corrigenda.any_ledger(OUT named boolean, OUT unnamed boolean)
@@ -153,6 +157,25 @@ BEGIN
     PERFORM set_config('corrigenda.census', '', true);
 END
 $$;
+
+CREATE FUNCTION corrigenda.openings()
+    RETURNS TABLE (tenant text, ledger text, envelope bytea, seal bytea, salt bytea, body bytea)
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM set_config('corrigenda.census', 'on', true);
+    RETURN QUERY
+        SELECT t.name, t.ledger, e.envelope, e.seal, p.salt, p.body FROM corrigenda.tenant t
+        LEFT JOIN LATERAL (
+            SELECT x.envelope, x.seal FROM corrigenda.event x WHERE x.ledger = t.ledger AND x.seq = 0 LIMIT 1
+        ) e ON true
+        LEFT JOIN LATERAL (
+            SELECT x.salt, x.body FROM corrigenda.payload x WHERE x.ledger = t.ledger AND x.seq = 0 LIMIT 1
+        ) p ON true;
+    PERFORM set_config('corrigenda.census', '', true);
+END
+$$;
+
+REVOKE EXECUTE ON FUNCTION corrigenda.openings() FROM PUBLIC;
 
 REVOKE EXECUTE ON FUNCTION corrigenda.any_ledger() FROM PUBLIC;
 

@@ -80,6 +80,7 @@ MOMENTS: dict[str, tuple[object, str, bool]] = {
     "before the rename": (snapshot, "publish_directory", False),
     "after the rename": (snapshot, "publish_directory", True),
     "before the ledger key": (keys, "_write_once", False),
+    "before a key file is in place": (os, "link", False),
     "after the ledger key": (keys, "make_ledger_key", True),
     "after both keys": (opening, "opening_entry", False),
     "before event 0 is committed": (opening, "_write_first", True),
@@ -185,7 +186,7 @@ def init(words: Words) -> None:
 
 def bare(where: Words) -> Words:
     """Return the arguments of `open_bare` among those of `open_gateway`."""
-    return {name: where.get(name) for name in ("database_url", "home", "project")}
+    return {name: where.get(name) for name in ("database_url", "home", "tenant", "project")}
 
 
 def modules(words: Words) -> None:

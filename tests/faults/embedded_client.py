@@ -1,6 +1,7 @@
 """A process that uses an embedded server, for the fault tests to run, kill and measure. One JSON line per answer.
 
     embedded_client.py visit HOME GRACE_S [--hold] [--fork S] [--attaches N] [--existing] [--unchecked-disk]
+                                     [--postgres-bin DIR]
     embedded_client.py sql DSN STATEMENT…
     embedded_client.py stop HOME [--remove]
 
@@ -49,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
     visiting.add_argument("--attaches", type=int, default=1, help="attach so often at once, in threads")
     visiting.add_argument("--existing", action="store_true")
     visiting.add_argument("--unchecked-disk", action="store_true", help="leave out the early look at the disk")
+    visiting.add_argument("--postgres-bin", type=Path, help="the programs of a system PostgreSQL")
     asking = commands.add_parser("sql")
     asking.add_argument("dsn")
     asking.add_argument("statements", nargs="+")
@@ -96,7 +98,15 @@ def attach_all(words: argparse.Namespace) -> list[Server]:
 
     def one() -> None:
         try:
-            servers.append(attach(words.home, grace_s=words.grace_s, say=complain, create=not words.existing))
+            servers.append(
+                attach(
+                    words.home,
+                    grace_s=words.grace_s,
+                    say=complain,
+                    create=not words.existing,
+                    postgres_bin=words.postgres_bin,
+                )
+            )
         except Exception as error:
             errors.append(error)
 

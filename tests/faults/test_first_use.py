@@ -1,6 +1,7 @@
 """First use: however many come at once, and whoever is killed, one ledger with one pair of keys; looking makes none."""
 
 import contextlib
+import fcntl
 import shutil
 import stat
 import tempfile
@@ -130,6 +131,30 @@ def test_a_ledger_that_was_made_unreported_is_found_next_time(migrated: Document
     before = assert_one_of_everything(migrated), keys_of(migrated)
     run("visit", migrated)
     assert (assert_one_of_everything(migrated), keys_of(migrated)) == before
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_what_a_killed_first_use_left_is_swept(migrated: Document, name: str) -> None:
+    """Killed while a key file was written: the half-written one is gone after the next use, a living writer's is not,
+    and nothing else is touched.
+    """
+    folder = Path(migrated["home"]) / "keys"
+    kill("visit", migrated, "before a key file is in place", nth=1 + KEYS.index(name))
+    (left,) = [one for one in keys_of(migrated) if one.startswith(f".{name}-")]
+    others = [folder / f".{name}-notours", folder / f"{name}.bak", folder / f".{name}-{'a' * 16}.txt"]
+    for other in others:
+        other.write_text("kept")
+    living = folder / f".{name}-{'b' * 16}"
+    with living.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        run("visit", migrated)
+        assert not (folder / left).exists()
+        assert living.exists() and all(other.exists() for other in others)
+    run("visit", migrated)
+    assert not living.exists()
+    for other in others:
+        other.unlink()
+    assert_one_of_everything(migrated)
 
 
 # ---------------------------------------------------------------- a key that is missing, foreign or open
@@ -338,12 +363,12 @@ def test_an_origin_is_for_life(empty: Document) -> None:
     assert_one_of_everything(empty)
 
 
-@pytest.mark.parametrize("act", ["open", "init"])
-def test_another_tenant_is_not_made(migrated: Document, act: str) -> None:
-    """There is one tenant, `local`; any other is NOT_CONFIGURED, and nothing is made for it."""
-    with pytest.raises(corrigenda.NotFoundError) as refused, bare(migrated, create=True) as opened:
-        open_gateway(**migrated, tenant="acme") if act == "open" else opened.init(tenant="acme")
+def test_opening_makes_no_other_tenant(migrated: Document) -> None:
+    """First use makes the tenant `local` and no other: NOT_CONFIGURED says how it is made, and nothing is."""
+    with pytest.raises(corrigenda.NotFoundError) as refused:
+        open_gateway(**migrated, tenant="acme")
     assert refused.value.code == "NOT_CONFIGURED"
+    assert "`corrigenda db init --tenant acme`" in refused.value.message
     assert rows(migrated) == EMPTY
     assert tree(Path(migrated["home"])) == {}
 

@@ -24,6 +24,7 @@ from ledger.opening import anchor_path
 from tests.anchors import link
 from tests.house import last_position, refused, rows, tamper
 from tests.integration.conftest import Here
+from tests.roles import as_owner
 
 Act = Callable[[Gateway], object]
 ACTS: dict[str, Act] = {
@@ -44,12 +45,12 @@ class Tables:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        with psycopg.connect(url) as connection:
+        with psycopg.connect(as_owner(url)) as connection:
             self._rows = {name: connection.execute(self._select(name)).fetchall() for name in TABLES}
 
     def put_back(self) -> None:
         """Make the tables what they were when they were copied."""
-        with psycopg.connect(self._url) as connection:
+        with psycopg.connect(as_owner(self._url)) as connection:
             connection.execute("SET session_replication_role = replica")
             for name, found in self._rows.items():
                 table = sql.Identifier(name)
@@ -87,7 +88,7 @@ def state_of(here: Here) -> AnchorState:
 def cut(here: Here, size: int) -> None:
     """Leave the first `size` events, and a head that fits them."""
     ((hash_,),) = rows(here.ledger_url, "SELECT hash FROM corrigenda.event WHERE seq = %s", size - 1)
-    with psycopg.connect(here.ledger_url) as connection:
+    with psycopg.connect(as_owner(here.ledger_url)) as connection:
         connection.execute("SET session_replication_role = replica")
         for table in ("event", "payload", "outbox", "directory"):
             named = sql.SQL("DELETE FROM corrigenda.{} WHERE seq >= %s").format(sql.Identifier(table))

@@ -28,6 +28,7 @@ from tests.appends import (
     whole,
 )
 from tests.house import last_position, refused, rows, tamper
+from tests.roles import as_owner
 
 REFUSE_BAD = "IF NEW.stream = 'name_bad' THEN RAISE EXCEPTION 'not this one' USING ERRCODE = '23514'; END IF;"
 ANY_DEFAULTS = "-c default_transaction_read_only=off -c statement_timeout=0"
@@ -85,7 +86,7 @@ def test_sifting_takes_nothing_more_in(appends: Appends, ledger_url: str) -> Non
 
 def test_a_refusal_tells_nothing_of_what_was_to_be_stored(appends: Appends, ledger_url: str) -> None:
     """XC-04: given a CHECK that a payload fails, the server quotes the row, and the refusal does not."""
-    with psycopg.connect(ledger_url, autocommit=True) as connection:
+    with psycopg.connect(as_owner(ledger_url), autocommit=True) as connection:
         connection.execute("ALTER TABLE corrigenda.payload ADD CONSTRAINT short CHECK (length(body) < 100)")
         try:
             error = appends.submit("s", name="secret" * 30).exception(DEADLINE_S)
@@ -285,7 +286,7 @@ def test_a_held_page_that_fails_leaves_nothing(appends: Appends, ledger_url: str
 def test_a_full_queue_refuses_and_takes_no_memory(ledger_url: str, home: Path, no_settings: None) -> None:
     """RC-21: given 4,096 that wait, 100,000 further ones are QUEUE_FULL, in ≤ 20 MB; what was taken is stored."""
     with whole(ledger_url, home) as appends:
-        with psycopg.connect(ledger_url) as connection:
+        with psycopg.connect(as_owner(ledger_url)) as connection:
             connection.execute(LOCK_HEAD)
             futures = [appends.submit("s")]
             waiter(ledger_url)
@@ -316,7 +317,7 @@ def refusal_of(appends: Appends, draft: Draft) -> tuple[str, int | None, bool]:
 
 def cut_off(ledger_url: str) -> None:
     """End every other connection to this database."""
-    with psycopg.connect(ledger_url, autocommit=True, options=ANY_DEFAULTS) as connection:
+    with psycopg.connect(as_owner(ledger_url), autocommit=True, options=ANY_DEFAULTS) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"

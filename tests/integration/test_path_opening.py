@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import corrigenda
+from gateway import checks
 from gateway.bootstrap import open_bare
 from tests.house import last_position, refused, rows, tamper
 from tests.integration.conftest import Here
@@ -207,3 +208,27 @@ def test_doctor_calls_no_key_well_while_the_database_does_not_answer(home: Path)
     with open_bare(database_url=url, home=home, create=False) as bare:
         found = {name: well for name, well, _, _ in bare.doctor()}
     assert (found["database"], found["key"]) == (False, False)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's embedded server needs an account")
+@pytest.mark.parametrize(
+    ("has_account", "embedded", "told"), [(False, True, True), (True, True, False), (False, False, False)]
+)
+def test_doctor_recommends_an_account_to_root(
+    home: Path, monkeypatch: pytest.MonkeyPatch, has_account: bool, embedded: bool, told: bool
+) -> None:
+    """As root without the account `corrigenda`, `doctor` says how to make it; with it, or elsewhere, nothing."""
+    real = checks.pwd.getpwnam
+
+    def known(name: str) -> object:
+        if name == "corrigenda" and not has_account:
+            raise KeyError(name)
+        return real("root" if name == "corrigenda" else name)
+
+    monkeypatch.setattr(checks.pwd, "getpwnam", known)
+    url = None if embedded else "postgresql://nobody@127.0.0.1:1/none"
+    with open_bare(database_url=url, home=home, create=False) as bare:
+        found = {name: (well, said) for name, well, said, _ in bare.doctor()}
+    assert ("account" in found) is told
+    if told:
+        assert found["account"][0] and "useradd --system corrigenda" in found["account"][1]

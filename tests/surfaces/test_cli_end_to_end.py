@@ -1,6 +1,7 @@
 """The command line over the real system: a database, a ledger and an index, from the words to the answer."""
 
 import gzip
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,35 @@ def test_the_log(ledger: str) -> None:
     assert newest == list(range(last(ledger), -1, -1))
     assert [item["seq"] for item in answer("log", "--reverse")["items"]] == newest[::-1]
     assert [item["seq"] for item in answer("log", "1..2")["items"]] == [2, 1]
+
+
+def test_a_stream_of_the_log(ledger: str) -> None:
+    """`log --stream` takes a memory's name, its id, a revision's, or the beginning of one; no other name."""
+    history = answer("history", "home")["items"]
+    stream = str(answer("log", "--type", "memory.remembered.v1")["items"][0]["stream"])
+    seqs = [item["seq"] for item in answer("log", "--stream", stream)["items"]]
+    assert seqs == [item["position"] for item in history][::-1]
+    for word in ("home", stream[:20], history[0]["revision_id"], history[1]["revision_id"][:22]):
+        assert [item["seq"] for item in answer("log", "--stream", word)["items"]] == seqs, word
+    assert answer("log", "--stream", "mem_01J9ZKAAAAAAAAAAAAAAAAAAAA")["items"] == []
+    done = corrigenda("log", "--stream", "hom")
+    assert (done.code, refused(done, "MEMORY_NOT_FOUND")) == (3, True)
+    corrigenda("memories", "remember", "another", "--id", "house")
+    done = corrigenda("log", "--stream", stream[:10])
+    assert done.code in (0, 2) and (done.code == 0 or "is the beginning of 2 ids" in done.err)
+
+
+def test_what_links_an_event(ledger: str) -> None:
+    """`show SEQ` tells by what an event is linked: to the one before in the ledger and in its stream."""
+    items = {item["seq"]: item for item in answer("log")["items"]}
+    seq = last(ledger)
+    event = answer("show", str(seq))
+    assert event["prev_b3"] == items[seq - 1]["hash"]
+    assert (event["stream_seq"], event["op_index"], event["op_count"]) == (1, 0, 1)
+    assert event["stream_prev_b3"] not in ("0" * 64, event["prev_b3"])
+    assert len(event["seal"]) == 80 and event["payload_len"] > 0
+    raw = corrigenda("show", str(seq), "--raw").raw
+    assert event["leaf"] == hashlib.sha256(b"\0" + raw).hexdigest()
 
 
 def test_a_broken_chain(ledger: str) -> None:

@@ -127,8 +127,13 @@ def test_raw_bytes_of_a_revision(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_event_with_its_payload(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`show SEQ` shows an event, and its payload behind a gutter."""
-    shown = msgspec.structs.asdict(item(7))
-    install(monkeypatch, show_event=replies.EventDetail(**shown, facts={"a": 1}, payload={"reason": "moved"}))
+    """`show SEQ` shows an event, what links it, and its payload behind a gutter."""
+    shown = msgspec.structs.asdict(item(7)) | {"facts": {"a": 1}, "payload": {"reason": "moved"}}
+    linked = {name: name[0] * 64 for name in ("prev_b3", "stream_prev_b3", "seal", "leaf")}
+    rest = {"log": "example.org/log", "op_index": 0, "op_count": 1, "payload_sha256": "f" * 64, "payload_len": 9}
+    install(monkeypatch, show_event=replies.EventDetail(**shown, **linked, **rest))
     out = corrigenda("show", "7").out
     assert out.startswith("7  memory.remembered.v1\n") and '  │   "reason": "moved"' in out
+    assert all(f"{name:<16}{value}" in out for name, value in linked.items())
+    body = json.loads(corrigenda("show", "7", "-o", "json").out)
+    assert linked.items() <= body.items() and rest.items() <= body.items()

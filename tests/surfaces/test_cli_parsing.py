@@ -66,7 +66,6 @@ def test_what_was_not_given_is_left_to_the_settings(gateway: Stub) -> None:
         ["status", "--server", "http://x"],
         ["status", "--exit-code"],
         ["verify", "--all"],
-        ["log", "--follow"],
         ["history", MEM, "--patch"],
         ["explain", MEM, "--at", "3"],
         ["recover", "--only", "index"],
