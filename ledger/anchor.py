@@ -102,6 +102,7 @@ class Anchor:
         try:
             if not anchor_file.is_there(path):
                 anchor_file.make(path, ledger=ledger, origin=origin, trust=trust)
+            anchor_file.sweep(path)
             return cls.find(path, ledger=ledger, origin=origin)
         except Unusable as fault:
             if not fault.passing:

@@ -61,9 +61,16 @@ def is_there(path: Path) -> bool:
     if found.st_mode & 0o022:
         raise Unusable(f"may be written by others (its mode is {stat.S_IMODE(found.st_mode):04o})")
     if found.st_mode & 0o055:
-        with suppress(OSError):
-            path.chmod(0o600)
+        _close_to_others(path)
+    for beside in (f"{path}-wal", f"{path}-shm"):  # they were made with the file's mode: perhaps it was read-only then
+        _close_to_others(beside)
     return True
+
+
+def _close_to_others(path: Path | str) -> None:
+    with suppress(OSError):
+        if os.stat(path, follow_symlinks=False).st_mode & 0o777 != 0o600:
+            os.chmod(path, 0o600)
 
 
 def checksum(*columns: str | int | bytes) -> int:
@@ -100,6 +107,13 @@ def fill(connection: sqlite3.Connection, *, ledger: str, origin: str, trust: str
         connection.execute(
             STATEMENTS["insert_meta"], (FORMAT, ledger, origin, GENESIS, trust, checksum(0, GENESIS, 1, trust))
         )
+
+
+def sweep(path: Path) -> None:
+    """Remove what makers that were killed have left: the anchor is in its place, and nobody else's will get there."""
+    with suppress(OSError):
+        for left in path.parent.glob(f".{path.name}-*"):
+            left.unlink(missing_ok=True)
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -195,16 +209,21 @@ def _passes(error: sqlite3.Error) -> bool:
 
 
 def _put_in_place(aside: Path, path: Path) -> None:
-    for name in (aside, path.parent):
-        descriptor = os.open(name, os.O_RDONLY)
-        try:
-            if name is aside:
-                os.fsync(descriptor)
-                try:
-                    os.link(aside, path)
-                except FileExistsError:
-                    return  # another process was first: its anchor is the one that counts
-            else:
-                os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    try:
+        _sync(aside)
+        os.link(aside, path)
+    except OSError:
+        if not os.path.lexists(path):
+            raise
+        return  # another process was first: its anchor is the one that counts, and it may have swept this one up
+    _sync(path.parent)
+
+
+def _sync(name: Path) -> None:
+    descriptor = os.open(name, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+

@@ -22,7 +22,8 @@ import migrations
 from gateway.bootstrap import open_bare, open_gateway
 from gateway.page import Page
 from gateway.replies import document
-from ledger import committer, keys, opening
+from ledger import anchor_file, committer, keys, opening
+from ledger.anchor import Anchor
 from ledger.committer import Committer
 from projections import embedders
 from projections.embedders import Embedder, Vectors
@@ -79,6 +80,11 @@ MOMENTS: dict[str, tuple[object, str, bool]] = {
     "after the embedding": (StoredVectors, "_store", True),
     "before the rename": (snapshot, "publish_directory", False),
     "after the rename": (snapshot, "publish_directory", True),
+    "before the anchor is in its place": (anchor_file, "_put_in_place", False),
+    "after the anchor is in its place": (anchor_file, "_put_in_place", True),
+    "before the anchor": (Anchor, "extend", False),
+    "inside the anchor's transaction": (Anchor, "_append", True),
+    "after the anchor": (Anchor, "extend", True),
     "before the ledger key": (keys, "_write_once", False),
     "before a key file is in place": (os, "link", False),
     "after the ledger key": (keys, "make_ledger_key", True),
@@ -148,6 +154,22 @@ def correct(words: Words) -> None:
         say(document(gateway.correct(words["memory"], words["texts"][0], idempotency_key=words.get("key"))))
 
 
+def bustle(words: Words) -> None:
+    """Take turns in asking and, with `writes`, remembering, `turns` times; say how many events were stored."""
+    with open_gateway(**words["where"], replay=False) as gateway:
+        wait(words)
+        stored = 0
+        for turn in range(words["turns"]):
+            if words["writes"]:
+                done = gateway.remember(f"{os.getpid()} {turn}", memory_id=f"m-{os.getpid()}-{turn % 3}-{turn // 3}")
+                assert done.warnings == (), done.warnings
+                assert gateway.explain(done.revision_id or "").content == f"{os.getpid()} {turn}"
+                stored += len(done.events)
+            gateway.history("shared")
+            gateway.search("shared")
+        say({"stored": stored})
+
+
 def recover(words: Words) -> None:
     """Recover, and say what it took."""
     with open_gateway(**words["where"], replay=False) as gateway:
@@ -212,6 +234,7 @@ def say(answer: object) -> None:
 ACTS: dict[str, Callable[[Words], None]] = {
     "remember": remember,
     "correct": correct,
+    "bustle": bustle,
     "recover": recover,
     "import": import_peps,
     "visit": visit,

@@ -21,6 +21,7 @@ from ledger.anchor import Anchor, AnchorState, Link
 from ledger.anchor_file import checksum
 from ledger.keys import make_ledger_key, read_ledger_key
 from ledger.opening import anchor_path
+from ledger.store import Store, Stored
 from tests.anchors import link
 from tests.house import last_position, refused, rows, tamper
 from tests.integration.conftest import Here
@@ -235,6 +236,28 @@ def _rechain(here: Here, first: int) -> None:
             tamper(here.ledger_url, (update, [raw, own, keys.seal(own), seq]))
         previous, ends[envelope.stream] = digest.link(raw), digest.stream_link(raw)
     tamper(here.ledger_url, ("UPDATE corrigenda.head SET hash = %s", [previous]))
+
+
+# ---------------------------------------------------------------- no loss
+
+
+def test_whoever_is_overtaken_while_it_follows_raises_no_alarm(begun: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given another process that appends, and is anchored, after the head was read here, then nothing was lost."""
+    reader, writer, elsewhere = begun(), begun(), _with_the_keys(begun)
+    elsewhere().remember("the sea is green")  # not anchored here: there is something to follow
+    elsewhere.close()
+    real, overtaken = Store.after, list[int]()
+
+    def after(self: Store, position: int, limit: int) -> list[Stored]:
+        page = real(self, position, limit)
+        if not overtaken:
+            overtaken.append(position)
+            writer.remember("and there is life in it", memory_id="life")
+        return page
+
+    monkeypatch.setattr(Store, "after", after)
+    assert reader.show("life").content == "and there is life in it"
+    assert overtaken
 
 
 # ---------------------------------------------------------------- above the anchor
