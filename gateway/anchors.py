@@ -1,4 +1,4 @@
-"""The anchor as it is found beside a ledger: to be looked at, never made and never believed without a look.
+"""The anchor as it is found beside a ledger, never believed without a look; and made anew from a checkpoint only.
 
 What cannot be used is given as what is wrong with it, so that a verification can report that, too.
 """
@@ -9,10 +9,13 @@ from pathlib import Path
 
 import psycopg
 
+from ledger import notes
 from ledger.anchor import Anchor, Unusable
 from ledger.codec import NotCanonical, decode_envelope
 from ledger.opening import anchor_path
 from ledger.store import Store
+from ledger.verified import VerifiedLedger
+from ledger.walk import told
 
 
 @contextmanager
@@ -24,6 +27,22 @@ def found(store: Store, folder: Path) -> Generator[Anchor | Unusable | None]:
     finally:
         if isinstance(anchor, Anchor):
             anchor.close()
+
+
+def pin(ledger: VerifiedLedger, note: bytes) -> bool:
+    """Let trust in a ledger's anchor begin with a checkpoint, whose signature was checked; report whether it does.
+
+    It does if the anchor, followed to the ledger's head, has the checkpoint's root at its size. One that was kept since
+    the ledger's opening is left as it is: that says more.
+    """
+    ledger.catch_up()
+    anchor, claim = ledger.walk.anchor, notes.parse_checkpoint(notes.parse_note(note).text)
+    with told(anchor):
+        state = anchor.state()
+        if state.trust != "first_use" or claim.size > state.size or anchor.root(claim.size) != claim.root:
+            return False
+        anchor.trust("checkpoint")
+    return True
 
 
 def _look(store: Store, path: Path) -> Anchor | Unusable | None:

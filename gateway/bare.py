@@ -5,7 +5,7 @@ Nothing here decides or serves a memory. With `create=False` it makes nothing: n
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -27,6 +27,7 @@ from ledger.codec import read_entry
 from ledger.digest import LedgerKeys, link
 from ledger.errors import CorrigendaError, IntegrityError, failure
 from ledger.governance import LedgerOpened
+from ledger.opening import attach as attach_ledger
 from ledger.opening import find_ledger, init_ledger, not_configured, open_ledger
 from ledger.store import Database, Store
 from ledger.verified import VerifiedLedger
@@ -124,7 +125,8 @@ class BareGateway:
     ) -> Verification:
         """Return what one pass over everything that is stored found, and whether it bears out anchor and checkpoint.
 
-        It begins at the checkpoint `since` where the anchor bears that out, else at the first event.
+        It begins at the checkpoint `since` where the anchor bears that out, else at the first event. A ledger that
+        bears out `checkpoint` may be trusted from there on: its anchor says so, and is built if there is none.
         """
         with anchors.found(self._opened(), self._settings.anchors) as anchor:
             report = verify(
@@ -137,7 +139,22 @@ class BareGateway:
                 checkpoint=checkpoint,
                 since=since,
             )
+        if report.ok and checkpoint is not None:
+            self._pin(checkpoint)
         return msgspec.convert(report, Verification, from_attributes=True)
+
+    def _pin(self, checkpoint: bytes) -> None:
+        """Let trust in the anchor begin with a checkpoint that was borne out; an anchor is built if there is none."""
+        settings = self._settings
+        ledger = attach_ledger(
+            self._connected(),
+            ledger=self._opened().ledger,
+            tenant=settings.tenant,
+            files=settings.keys,
+            anchors=settings.anchors,
+        )
+        with closing(ledger):
+            anchors.pin(ledger, checkpoint)
 
     def sign_checkpoint(
         self,

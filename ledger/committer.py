@@ -34,6 +34,7 @@ LOCK_TIMEOUT_MS = "5000"
 GAP_MAX = 5_000  # entries of others that are followed under the lock; more of them are followed before it
 LOCKED_GROUPS = 64  # after a lost race so many groups lock the head; each that met nobody takes eight off
 PATIENCE_S = 20.0
+YIELD_S = 0.05  # how long a page of appends lets others go first: under steady load the queue is never empty
 PAUSE_S, PAUSE_MAX_S = 0.02, 1.0
 
 
@@ -118,8 +119,9 @@ class Committer:
 
     @contextmanager
     def hold(self) -> Generator["Held"]:
-        """Lock the head for a page of appends that are decided one on the other. What waits comes first."""
-        while self._queue.qsize() or self._over:
+        """Lock the head for a page of appends decided one on the other. What waits comes first, for a while."""
+        patience = time.monotonic() + YIELD_S
+        while (self._queue.qsize() or self._over) and time.monotonic() < patience:
             time.sleep(0.001)
         with self._turn:
             with self._store.transaction():
