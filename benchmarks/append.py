@@ -248,7 +248,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=2.0, help="how long each case runs in each round")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured to a file")
     parser.add_argument("--many", action="store_true", help="also verify 1,000,000 events: some minutes more")
-    chosen = parser.parse_args()
+    chosen, began = parser.parse_args(), os.getloadavg()[0]
     with (
         server.durable_server() as server_url,
         tempfile.TemporaryDirectory(prefix="corrigenda-bench-") as temporary,
@@ -263,8 +263,9 @@ def main() -> int:
             table.append(bars.limit(f"look-up of {lookups.KEYS} {name}", found, LOOKUP_MS_MAX, "ms"))
         if chosen.many:
             table.append(memory_of_many(server_url, folder / "home-many"))
-    print(", ".join(f"{name} {value}" for name, value in settings.items()), "\n")
-    print(_everybody(figures), "\n")
+    print(", ".join(f"{name} {value}" for name, value in settings.items()))
+    print(f"{os.cpu_count()} cores, load average {began:.1f} before and {os.getloadavg()[0]:.1f} after\n")
+    print(_everybody(figures) + "\n")
     print(bars.text(table))
     if chosen.json:
         chosen.json.write_text(json.dumps(report(figures, table, settings), indent=1), encoding="utf-8")
