@@ -14,7 +14,7 @@ from corrigenda import ConflictError, CorrigendaError, Receipt
 from gateway.bootstrap import open_bare
 from gateway.service import Gateway
 from ledger.flush import Flush
-from ledger.store import QUERIES, Write
+from ledger.store import QUERIES, Store, Write
 from tests.house import last_position, refused, rows, tamper, types, written
 from tests.integration.conftest import Here
 
@@ -102,6 +102,27 @@ def test_what_is_written_here_is_followed_there(gateway: Gateway, other: Other) 
     assert texts == [f"{place} {turn}" for turn in range(4) for place in ("here", "there")]
     gateway.revoke("m", reason="enough")
     assert other.do("correct", "m", "more")["code"] == "INVALID_TRANSITION"
+
+
+def test_entries_that_others_anchor_while_one_follows_are_no_loss(
+    gateway: Gateway, other: Other, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given two appends elsewhere, after the anchor and after the head were read here, then nothing is called lost."""
+    head, after = Store.head, Store.after
+    appends = iter((head, after))
+
+    def interrupted(read: Callable[..., Any]) -> Callable[..., Any]:
+        def method(store: Store, *args: Any, **keywords: Any) -> Any:
+            if next(appends, None) is not None:
+                assert "ok" in other.do("correct", "m", f"before {read.__name__}")
+            return read(store, *args, **keywords)
+
+        return method
+
+    monkeypatch.setattr(Store, "head", interrupted(head))
+    monkeypatch.setattr(Store, "after", interrupted(after))
+
+    assert gateway.show("m").content == "before after"
 
 
 def test_names_given_elsewhere_are_known_here(gateway: Gateway, other: Other) -> None:
