@@ -13,6 +13,8 @@ Clock = Callable[[], datetime]
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _RANDOM_BITS = 80
+_PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
+_SHIFTS = range(115, 4, -10)
 
 
 def system_clock() -> datetime:
@@ -41,9 +43,14 @@ class UlidMint:
     def __call__(self) -> str:
         with self._lock:
             milliseconds = int(self._clock().timestamp() * 1000)
-            fresh = milliseconds << _RANDOM_BITS | int.from_bytes(os.urandom(_RANDOM_BITS // 8))
-            self._last = fresh if fresh >> _RANDOM_BITS > self._last >> _RANDOM_BITS else self._last + 1
-            return "".join(_ALPHABET[self._last >> shift & 31] for shift in range(125, -1, -5))
+            if milliseconds > self._last >> _RANDOM_BITS:
+                # Only now: asking for chance lets go of the interpreter, and winning it back costs more than the id.
+                self._last = milliseconds << _RANDOM_BITS | int.from_bytes(os.urandom(_RANDOM_BITS // 8))
+            else:
+                self._last += 1
+            number = self._last
+        pairs = [_PAIRS[number >> shift & 1023] for shift in _SHIFTS]
+        return f"{_ALPHABET[number >> 125]}{''.join(pairs)}{_ALPHABET[number & 31]}"
 
 
 new_ulid = UlidMint()

@@ -5,6 +5,7 @@ prepared, by whoever asks for it; linking has to wait for its turn and is kept s
 """
 
 import os
+import threading
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -15,6 +16,8 @@ from ledger.chain import NO_STREAM, Entry, Envelope, Head, StreamHead
 from ledger.digest import LedgerKeys
 from ledger.message import Event
 from ledger.verified import Recorded
+
+SALTS_DRAWN = 64
 
 
 class Draft(Struct, frozen=True, kw_only=True):
@@ -73,13 +76,33 @@ class Sealed(NamedTuple):
         return self.recorded.entry
 
 
+class Salts:
+    """Draws salts, many at a time: each time that chance is asked for, the interpreter is let go of."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._drawn: list[bytes] = []
+        os.register_at_fork(after_in_child=self._drawn.clear)  # a child must never use its parent's
+
+    def __call__(self) -> bytes:
+        """Return a salt that nobody else gets."""
+        with self._lock:
+            if not self._drawn:
+                drawn = os.urandom(SALTS_DRAWN * digest.SALT_BYTES)
+                self._drawn += [drawn[at : at + digest.SALT_BYTES] for at in range(0, len(drawn), digest.SALT_BYTES)]
+            return self._drawn.pop()
+
+
+fresh_salt = Salts()
+
+
 def prepare(draft: Draft) -> Prepared:
     """Make the payloads' bytes. A text that can never be stored is VALIDATION_FAILED or PAYLOAD_TOO_LARGE."""
     return Prepared(draft, tuple(_part(stream, event) for stream, event in draft.events))
 
 
 def _part(stream: str, event: Event) -> Part:
-    salt = os.urandom(digest.SALT_BYTES)
+    salt = fresh_salt()
     if event.payload is None:
         return Part(stream, event, salt, None, None)
     body = codec.encode_payload(event.payload)
