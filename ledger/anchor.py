@@ -296,11 +296,9 @@ class Anchor:
         """Append entries; `last` is the row of leaves that is being filled."""
         self._append_leaves(links[0].position, b"".join(link.leaf for link in links), last)
         ends = {link.stream: link.end for link in links}
-        self._do("write_streams", _rows((name, e.version, e.position, e.hash.hex()) for name, e in ends.items()))
-        if requests := [(link.request, link.position) for link in links if link.request is not None]:
-            self._do("insert_requests", _rows(requests))
-        if born := [(revision, link.stream) for link in links for revision in link.revisions]:
-            self._do("insert_revisions", _rows(born))
+        self._each("write_stream", _rows((name, e.version, e.position, e.hash.hex()) for name, e in ends.items()))
+        self._each("insert_request", _rows((link.request, link.position) for link in links if link.request is not None))
+        self._each("insert_revision", _rows((revision, link.stream) for link in links for revision in link.revisions))
         size, head, state = links[-1].position + 1, links[-1].hash, self.state()
         self._do("write_state", size, head, checksum(size, head, state.incarnation, state.trust))
 
@@ -351,6 +349,10 @@ class Anchor:
         with self._own(), anchor_file.faults(self.path):
             return self._connection.execute(STATEMENTS[statement], params).fetchall()
 
+    def _each(self, statement: str, rows: Sequence[Row]) -> None:
+        if rows:
+            self._connection.executemany(STATEMENTS[statement], rows)
+
     def _do(self, statement: str, *params: object) -> None:
         self._connection.execute(STATEMENTS[statement], params)
 
@@ -379,8 +381,8 @@ def _json(value: Sequence[object]) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _rows(rows: Iterable[tuple[str | int | None, ...]]) -> str:
-    return _json([(*row, checksum(*(column for column in row if column is not None))) for row in rows])
+def _rows(rows: Iterable[tuple[str | int, ...]]) -> list[Row]:
+    return [(*row, checksum(*row)) for row in rows]
 
 
 def _lineages(rows: Iterable[Row]) -> dict[str, str]:

@@ -101,18 +101,16 @@ INSERT OR REPLACE INTO leaf (place, hashes, crc) VALUES (?, ?, ?)
 -- name: insert_subtree
 INSERT INTO subtree (level, place, root, crc) VALUES (?, ?, ?, ?)
 
--- name: write_streams
-INSERT INTO stream (stream, version, position, hash, crc)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(?) WHERE true
+-- name: write_stream
+INSERT INTO stream (stream, version, position, hash, crc) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (stream) DO UPDATE SET
     version = excluded.version, position = excluded.position, hash = excluded.hash, crc = excluded.crc
 
--- name: insert_requests
-INSERT INTO request (request, position, crc) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)
+-- name: insert_request
+INSERT INTO request (request, position, crc) VALUES (?, ?, ?)
 
--- name: insert_revisions
-INSERT OR IGNORE INTO revision (revision, lineage, crc)
-SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)
+-- name: insert_revision
+INSERT OR IGNORE INTO revision (revision, lineage, crc) VALUES (?, ?, ?)
 
 -- name: write_state
 UPDATE meta SET size = ?, head = ?, crc = ?
