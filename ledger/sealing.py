@@ -80,9 +80,12 @@ class Salts:
     """Draws salts, many at a time: each time that chance is asked for, the interpreter is let go of."""
 
     def __init__(self) -> None:
+        self._forget()
+        os.register_at_fork(after_in_child=self._forget)  # a child must never use its parent's
+
+    def _forget(self) -> None:
         self._lock = threading.Lock()
         self._drawn: list[bytes] = []
-        os.register_at_fork(after_in_child=self._drawn.clear)  # a child must never use its parent's
 
     def __call__(self) -> bytes:
         """Return a salt that nobody else gets."""
