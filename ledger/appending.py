@@ -86,6 +86,7 @@ class Failure(Enum):
 
 
 _OWN_TABLES = ("event", "payload", "outbox")
+_PLACES = ("event_pkey", "payload_pkey", "outbox_pkey")
 _BAD_NUMBER = "22P02"  # what the guard's cast of a text to a number is refused with
 _PASSES = ("40001", "40P01", "55P03", "57P03")
 _LACKS = "53"  # the class of a full disk, too little memory, too many connections
@@ -103,13 +104,13 @@ def classify(error: psycopg.Error) -> Failure:
 
 def is_about_all(error: psycopg.Error) -> bool:
     """Report whether a refusal is about the place above the head, and so about whatever would be stored there."""
-    return isinstance(error, psycopg.errors.UniqueViolation) and error.diag.table_name in _OWN_TABLES
+    return isinstance(error, psycopg.errors.UniqueViolation) and error.diag.constraint_name in _PLACES
 
 
 def meaning(error: psycopg.Error, position: int) -> Exception:
     """Return a refusal in the registry's words, for an append that would have begun at `position`."""
     if isinstance(error, psycopg.errors.UniqueViolation):
-        return _taken(error.diag.table_name or "", position)
+        return _taken(error.diag.table_name or "", error.diag.constraint_name or "", position)
     if "PROJECTION_DRIFT" in str(error):
         return failure(
             "INTEGRITY_BROKEN",
@@ -124,8 +125,10 @@ def meaning(error: psycopg.Error, position: int) -> Exception:
     return failure("UNAVAILABLE", f"The database refused this append ({driver.said(error)}); nothing was stored.")
 
 
-def _taken(table: str, position: int) -> Exception:
+def _taken(table: str, constraint: str, position: int) -> Exception:
     """Return what it means that a row which this append writes is there already: nothing else may write it."""
+    if constraint == "event_stream":
+        return broken(position, "streams", "a free place at its stream's end", "a row of another stream there")
     if table in _OWN_TABLES:
         return broken(position, "chain", "a free place above the head", f"a row in the table {table}")
     return failure(

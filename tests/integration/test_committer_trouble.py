@@ -161,6 +161,22 @@ def test_a_row_that_nobody_wrote_stops_all_appends_at_once(
     assert appends.store("s") == [at]
 
 
+def test_a_row_under_another_streams_name_stops_only_that_stream(appends: Appends, ledger_url: str) -> None:
+    """XC-03: given a row relabelled to where a stream goes on, it is INTEGRITY_BROKEN there, and there alone."""
+    (at,) = appends.store("s")
+    tamper(ledger_url, ("UPDATE corrigenda.event SET stream = 'name_t' WHERE seq = %s", [at]))
+    with appends.waiting():
+        futures = [appends.submit(stream) for stream in "utu"]
+
+    with refused("INTEGRITY_BROKEN") as refusal:
+        futures[1].result(DEADLINE_S)
+    assert refusal.details["check"] == "streams"
+    assert [positions(future.result(DEADLINE_S)) for future in futures[::2]] == [[at + 2], [at + 3]]
+
+    tamper(ledger_url, ("UPDATE corrigenda.event SET stream = 'name_s' WHERE seq = %s", [at]))
+    assert appends.store("t") == [at + 4]
+
+
 def test_a_head_row_that_is_gone_is_named(appends: Appends, ledger_url: str) -> None:
     """XC-03: given a head row that somebody removed, an append is INTEGRITY_BROKEN; once it is back, all is well."""
     head = rows(ledger_url, "SELECT * FROM corrigenda.head")[0]
