@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from gateway.bootstrap import open_gateway
 from ledger import committer, flush
 from ledger.errors import UnavailableError
 from tests.appends import (
@@ -28,7 +29,9 @@ from tests.appends import (
     waiter,
     whole,
 )
+from tests.faults.children import Counting
 from tests.faults.cutting import Proxy, ended, last_committed_by, stopped
+from tests.faults.ledger_hands import Document, assert_in_order
 from tests.house import rows
 
 pytestmark = pytest.mark.usefixtures("no_settings", "impatient")
@@ -270,3 +273,36 @@ def test_a_backend_ended_while_idle_is_not_noticed(appends: Appends, ledger_url:
         rows(ledger_url, KILL, pid)
         ended(ledger_url, pid)
         assert appends.store("s", key=f"k{turn}", reads={"s": turn}) == [3 + turn]
+
+
+def test_a_silence_longer_than_the_patience_is_not_the_end(
+    appends: Appends, ledger_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RC-22: given a backend whose silence outlasts the patience, the keys are looked up all the same."""
+    monkeypatch.setattr(committer, "PATIENCE_S", 0.3)
+    pid = last_committed_by(ledger_url)
+    with stopped(pid):
+        assert positions(appends.submit("s", key="k", reads={"s": 0}).result(DEADLINE_S)) == [3]
+    ended(ledger_url, pid)
+
+    once(appends, ledger_url, 3)
+
+
+# ---------------------------------------------------------------- as a caller sees it
+
+
+@pytest.mark.parametrize("direction", ["to the server", "to the client"])
+def test_a_caller_whose_answer_was_lost_has_a_receipt_all_the_same(
+    where: Document, counting: Counting, proxy: Proxy, direction: str
+) -> None:
+    """RC-14, RC-22: given a write whose commit or its answer was lost, the receipt says what was stored, once."""
+    with open_gateway(**{**where, "database_url": proxy.url}) as gateway:
+        gateway.remember("a")
+        proxy.cut(direction, 40)
+        receipt = gateway.remember("b", idempotency_key="k")
+
+        assert receipt.replayed == (direction == "to the client")
+        assert gateway.show(receipt.revision_id or "").content == "b"
+        again = gateway.remember("b", idempotency_key="k")
+        assert (again.replayed, again.revision_id, again.position) == (True, receipt.revision_id, receipt.position)
+    assert assert_in_order(where).types["memory.remembered"] == 2
