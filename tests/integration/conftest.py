@@ -15,6 +15,7 @@ import migrations
 from gateway.service import Gateway
 from projections import embedders
 from projections.embedders import Embedder
+from tests.appends import Appends, whole
 from tests.conftest import fresh_database
 from tests.house import WORDS, assert_house_in_order
 from tests.ledgers import WrittenLedger
@@ -121,3 +122,10 @@ def written(ledger_url: str, home: Path) -> Iterator[WrittenLedger]:
 def tampering(written: WrittenLedger, ledger_url: str) -> Tampering:
     """Return the owner's hands on that ledger."""
     return Tampering(written.ledger, ledger_url)
+
+
+@pytest.fixture
+def appends(ledger_url: str, home: Path, no_settings: None) -> Iterator[Appends]:
+    """Return the committer of one process on a new ledger; what it leaves has to be whole."""
+    with whole(ledger_url, home) as made:
+        yield made

@@ -1,6 +1,5 @@
 """The committer's groups: what waits is stored together and in order, and what must not be stored leaves the group."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -21,13 +20,6 @@ from tests.appends import (
     whole,
 )
 from tests.house import refused, rows
-
-
-@pytest.fixture
-def appends(ledger_url: str, home: Path, no_settings: None) -> Iterator[Appends]:
-    """Return the committer of one process on a new ledger; what it leaves has to be whole."""
-    with whole(ledger_url, home) as made:
-        yield made
 
 
 def test_what_waits_is_stored_together_in_the_order_it_came(appends: Appends, ledger_url: str) -> None:
