@@ -83,8 +83,7 @@ class Appends:
     @contextmanager
     def waiting(self) -> Generator[None]:
         """Let whatever is submitted inside the block wait until its end."""
-        with psycopg.connect(as_owner(self.url)) as connection:
-            connection.execute(LOCK_HEAD)
+        with head_held(self.url):
             plug = self.submit("plug")
             waiter(self.url)
             yield
@@ -148,6 +147,14 @@ def on_stream(url: str, stream: str) -> list[int]:
     """Return the positions of a stream's events as the tables have them."""
     found = rows(url, "SELECT seq FROM corrigenda.event WHERE stream = %s ORDER BY stream_seq", KIND + stream)
     return [seq for (seq,) in found]
+
+
+@contextmanager
+def head_held(url: str) -> Generator[None]:
+    """Hold the head's lock for as long as the block runs."""
+    with psycopg.connect(as_owner(url)) as connection:
+        connection.execute(LOCK_HEAD)
+        yield
 
 
 def waiter(url: str) -> int:

@@ -15,6 +15,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tests.appends import until
+from tests.roles import as_owner
 
 NAME = ".s.PGSQL.{port}"
 
@@ -117,13 +118,13 @@ def last_committed_by(url: str) -> int:
         "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle' AND query = 'COMMIT'"
         " ORDER BY state_change DESC LIMIT 1"
     )
-    with psycopg.connect(url, autocommit=True) as connection:
+    with psycopg.connect(as_owner(url), autocommit=True) as connection:
         (pid,) = until(lambda: [pid for (pid,) in connection.execute(query.encode()).fetchall()])
     return pid
 
 
 def ended(url: str, pid: int) -> None:
     """Wait until a backend is gone."""
-    with psycopg.connect(url, autocommit=True) as connection:
+    with psycopg.connect(as_owner(url), autocommit=True) as connection:
         asked = "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = %s)"
         until(lambda: [one for (one,) in connection.execute(asked.encode(), [pid]).fetchall()])

@@ -6,7 +6,7 @@ version of the stream that they write, so an append that meets its own lost effe
 
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import psycopg
@@ -18,8 +18,8 @@ from ledger import committer, flush
 from ledger.errors import UnavailableError
 from tests.appends import (
     DEADLINE_S,
-    LOCK_HEAD,
     Appends,
+    head_held,
     on_stream,
     planted,
     positions,
@@ -235,13 +235,12 @@ def test_a_backend_stopped_in_its_transaction_is_waited_for(appends: Appends, le
 
 def test_a_backend_stopped_before_the_guard_comes_too_late(appends: Appends, ledger_url: str) -> None:
     """RC-22: given a backend stopped while it waits for the head, another connection is faster; it stores nothing."""
-    with psycopg.connect(ledger_url) as holder:
-        holder.execute(LOCK_HEAD)
-        future = appends.submit("s", key="k", reads={"s": 0})
-        pid = waiter(ledger_url)
-        with stopped(pid):
-            holder.close()
-            assert positions(future.result(DEADLINE_S)) == [3]
+    with ExitStack() as until_then:
+        with head_held(ledger_url):
+            future = appends.submit("s", key="k", reads={"s": 0})
+            pid = waiter(ledger_url)
+            until_then.enter_context(stopped(pid))
+        assert positions(future.result(DEADLINE_S)) == [3]
     ended(ledger_url, pid)
 
     once(appends, ledger_url, 3)

@@ -4,7 +4,6 @@ import tracemalloc
 from collections import Counter
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from ledger import committer
@@ -13,8 +12,8 @@ from ledger.limits import QUEUE_MAX
 from ledger.sealing import Draft
 from tests.appends import (
     DEADLINE_S,
-    LOCK_HEAD,
     Appends,
+    head_held,
     positions,
     replayed,
     results,
@@ -23,7 +22,6 @@ from tests.appends import (
     whole,
 )
 from tests.house import last_position
-from tests.roles import as_owner
 
 
 def test_what_other_processes_stored_is_followed_under_the_lock(appends: Appends, ledger_url: str, home: Path) -> None:
@@ -96,8 +94,7 @@ def refusal_of(appends: Appends, draft: Draft) -> tuple[str, int | None, bool]:
 def test_a_full_queue_refuses_and_takes_no_memory(ledger_url: str, home: Path, no_settings: None) -> None:
     """RC-21: given 4,096 that wait, 100,000 further ones are QUEUE_FULL, in ≤ 20 MB; what was taken is stored."""
     with whole(ledger_url, home) as appends:
-        with psycopg.connect(as_owner(ledger_url)) as connection:
-            connection.execute(LOCK_HEAD)
+        with head_held(ledger_url):
             futures = [appends.submit("s")]
             waiter(ledger_url)
             futures += [appends.submit("s") for _ in range(QUEUE_MAX)]

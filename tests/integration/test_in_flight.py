@@ -4,14 +4,13 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
-import psycopg
 import pytest
 
 from corrigenda import Receipt
 from gateway import writing
 from gateway.service import Gateway
 from ledger import committer
-from tests.appends import DEADLINE_S, LOCK_HEAD, planted, until, waiter
+from tests.appends import DEADLINE_S, head_held, planted, until, waiter
 from tests.house import last_position, refused, rows
 from tests.integration.conftest import Here
 from tests.integration.test_two_processes import Other
@@ -21,8 +20,7 @@ from tests.integration.test_two_processes import Other
 def running(ledger_url: str, act: "Callable[[], Receipt]") -> "Generator[Future[Receipt]]":
     """Let an act come as far as the head's lock, and hold it there while the block runs."""
     with ThreadPoolExecutor(1) as pool:
-        with psycopg.connect(ledger_url) as connection:
-            connection.execute(LOCK_HEAD)
+        with head_held(ledger_url):
             future = pool.submit(act)
             waiter(ledger_url)
             yield future
@@ -100,9 +98,8 @@ def test_who_stops_waiting_is_told_that_the_outcome_is_unknown(
 ) -> None:
     """RC-14, RC-21: given a caller whose patience ends before the commit, the retry finds what became of it, once."""
     gateway.remember("before")
-    with psycopg.connect(ledger_url) as connection, monkeypatch.context() as patch:
+    with head_held(ledger_url), monkeypatch.context() as patch:
         patch.setattr(writing, "CALL_PATIENCE_S", 0.3)
-        connection.execute(LOCK_HEAD)
         with refused("UNAVAILABLE") as refusal:
             gateway.remember("a", memory_id="m", idempotency_key="k")
     assert "not known" in refusal.error.message
