@@ -75,8 +75,10 @@ def _close_to_others(path: Path | str) -> None:
 
 def checksum(*columns: str | int | bytes) -> int:
     """Return what ends a row, so that bytes which a disk gives back wrong are noticed when they are read."""
-    parts = (column if isinstance(column, bytes) else str(column).encode() for column in columns)
-    return zlib.crc32(b"\0".join(parts))
+    crc = 0
+    for column in columns:
+        crc = zlib.crc32(column if isinstance(column, bytes) else f"{column!r},".encode(), crc)
+    return crc
 
 
 def make(path: Path, *, ledger: str, origin: str, trust: str) -> None:

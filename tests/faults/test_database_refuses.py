@@ -12,6 +12,7 @@ from gateway.bootstrap import open_bare, open_gateway
 from gateway.service import Gateway
 from tests.faults.children import Counting
 from tests.faults.ledger_hands import Document, assert_in_order, rows, tree
+from tests.roles import as_owner
 
 TABLES = ("tenant", "head", "event", "payload", "outbox", "embedding", "revision", "directory")
 WORKS: dict[str, Callable[[Gateway], object]] = {
@@ -54,19 +55,19 @@ def look(where: Document) -> dict[str, str]:
 @contextmanager
 def without(where: Document, table: str) -> Iterator[None]:
     """Take a table away for as long as the block runs."""
-    with psycopg.connect(where["database_url"], autocommit=True) as connection:
+    with psycopg.connect(as_owner(where["database_url"]), autocommit=True) as connection:
         connection.execute(f"ALTER TABLE corrigenda.{table} RENAME TO taken_away".encode())
     try:
         yield
     finally:
-        with psycopg.connect(where["database_url"], autocommit=True) as connection:
+        with psycopg.connect(as_owner(where["database_url"]), autocommit=True) as connection:
             connection.execute(f"ALTER TABLE corrigenda.taken_away RENAME TO {table}".encode())
 
 
 @contextmanager
 def read_only(where: Document) -> Iterator[None]:
     """Let new sessions of the database begin read-only transactions."""
-    with psycopg.connect(where["database_url"], autocommit=True) as connection:
+    with psycopg.connect(as_owner(where["database_url"]), autocommit=True) as connection:
         name = connection.info.dbname
         connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on".encode())
         try:
