@@ -11,6 +11,7 @@ import psycopg
 
 from ledger import notes
 from ledger.anchor import Anchor, Unusable
+from ledger.anchor_file import is_there
 from ledger.codec import NotCanonical, decode_envelope
 from ledger.opening import anchor_path
 from ledger.store import Store
@@ -47,7 +48,7 @@ def pin(ledger: VerifiedLedger, note: bytes) -> bool:
 
 def _look(store: Store, path: Path) -> Anchor | Unusable | None:
     try:
-        if not path.exists():
+        if not is_there(path):
             return None
         return Anchor.open(path, ledger=store.ledger, origin=_origin(store))
     except Unusable as fault:

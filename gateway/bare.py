@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from gateway import anchors, checkpoints, checks, roles
+from gateway import anchoring, anchors, checkpoints, checks, roles, signing
 from gateway.embedded import Say, Server, attach, locate
 from gateway.following import Waiting
 from gateway.listing import Listing, Wanted
@@ -163,14 +163,17 @@ class BareGateway:
         tiles: str | Path | None = None,
         progress: checkpoints.Progress | None = None,
     ) -> Document:
-        """Return a signed checkpoint of the ledger, verified whole; it extends `earlier` where that is given.
+        """Return a signed checkpoint of the ledger, verified whole; it extends the last one that was signed here.
+
+        It extends `earlier`, too, where that is given.
 
         `tiles` names a directory that is made to show the log up to there, for programs of others to read.
         """
         folder = None if tiles is None else Path(tiles).expanduser().absolute()
-        with anchors.found(self._opened(), self._settings.anchors) as anchor:
+        settings = self._settings
+        with signing.alone(settings.keys.signing), anchors.found(self._opened(), settings.anchors) as anchor:
             return checkpoints.sign(
-                self._opened(), self._settings.keys, anchor=anchor, earlier=earlier, tiles=folder, progress=progress
+                self._opened(), settings.keys, anchor=anchor, earlier=earlier, tiles=folder, progress=progress
             )
 
     def show_checkpoint(self, note: bytes) -> Document:
@@ -264,6 +267,7 @@ class BareGateway:
     def status(self) -> Status:
         """Return one screen about the ledger and what is derived from it."""
         store = self._opened()
+        anchor = anchoring.look(store, self._settings.anchors)
         row = store.head()
         chain, problem = self._chain(row.seq)
         cursor, embedder, items = _generation(self._settings.home / "index" / store.ledger)
@@ -279,7 +283,7 @@ class BareGateway:
                 "chain": chain,
                 "problem": problem,
             },
-            anchor={"state": "none", "why": "this version keeps no anchor outside the database"},
+            anchor=anchor,
             projections={"generation": row.gen, "version": row.projector},
             index={"cursor": cursor, "embedder": embedder, "items": items},
             outbox={"pending": pending, "parked": 0},

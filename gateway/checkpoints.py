@@ -7,7 +7,6 @@ private key lies in a file; nothing here prints one.
 import base64
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from ledger.opening import KeyFiles
 from ledger.rendering import render
 from ledger.store import Store
 from ledger.verify import CHECKPOINT_MISMATCH, Report, verify
+from ledger.walk import unfit
 
 PAGE = 4_000
 Document = dict[str, Any]  # Any: JSON
@@ -62,10 +62,18 @@ def sign(
     checkpoint = Checkpoint(opened.origin, report.size, bytes.fromhex(report.root))
     note = notes.sign_checkpoint(checkpoint, signing)
     if isinstance(anchor, Anchor):
-        with suppress(Unusable):  # it was sound a moment ago; what cannot be kept now is kept the next time
-            anchor.keep_note(report.size, note)
+        _keep(anchor, report.size, note)
     said = {**_said(checkpoint, opened.public_key), "note": note.decode()}
     return said if tiles is None else {**said, "tiles": _render(store, tiles, note, _key(opened))}
+
+
+def _keep(anchor: Anchor, size: int, note: bytes) -> None:
+    """Let the anchor keep a checkpoint; what cannot be kept now is kept the next time."""
+    try:
+        anchor.keep_note(size, note)
+    except Unusable as fault:
+        if not fault.passing:
+            raise unfit(anchor, fault) from fault
 
 
 def _render(store: Store, folder: Path, note: bytes, key: VerifierKey) -> Document:

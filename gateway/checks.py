@@ -5,14 +5,18 @@ import pwd
 from collections.abc import Callable
 from importlib import metadata
 
+from gateway import anchoring
 from gateway.embedded.places import NAME
 from gateway.roles import check_role
 from gateway.settings import Settings
+from ledger.anchor import Unusable
 from ledger.codec import read_entry
 from ledger.digest import LedgerKeys
 from ledger.errors import CorrigendaError, refuse
 from ledger.keys import read_ledger_key
+from ledger.opening import anchor_path
 from ledger.store import Database, Store
+from ledger.walk import unfit_file
 
 Check = tuple[str, bool, str, str | None]
 
@@ -34,6 +38,7 @@ def run(
         _tried("role", lambda: _role(database())),
         _tried("ledger", lambda: f"ledger {store().ledger}, {store().head().seq + 1} events"),
         _tried("key", lambda: _key(settings, store, keys)),
+        _tried("anchor", lambda: _anchor(settings, store())),
     ]
 
 
@@ -115,3 +120,10 @@ def _key(settings: Settings, store: Callable[[], Store], keys: Callable[[], Ledg
     if not found.is_sealed(entry.hash, entry.seal):
         refuse("LEDGER_UNVERIFIED", f"The key at {settings.keys.ledger} is another ledger's. Give this ledger's own.")
     return f"{settings.keys.ledger} is this ledger's"
+
+
+def _anchor(settings: Settings, store: Store) -> str:
+    try:
+        return anchoring.examine(store, settings.anchors)
+    except Unusable as fault:
+        raise unfit_file(anchor_path(settings.anchors, store.ledger), fault) from fault

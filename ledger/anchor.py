@@ -254,6 +254,11 @@ class Anchor:
             elif kept != [(note,)]:
                 raise Unusable(f"keeps another checkpoint of size {size}")
 
+    def try_writing(self) -> None:
+        """Raise Unusable if the file cannot be written now."""
+        with self._writing():
+            pass
+
     def trust(self, began: str) -> None:
         """Say how trust in this anchor began, once that is known better than when it was made."""
         with self._writing():

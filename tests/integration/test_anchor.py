@@ -208,7 +208,7 @@ def test_a_full_rechain_with_the_key(begun: Here, from_last: int) -> None:
     gateway = begun()
     begun.broken = True
     position = last_position(begun.ledger_url) + 1 - from_last
-    _rechain(begun, position)
+    rechain(begun, position)
     for act in ("remember", "correct"):
         with refused("INTEGRITY_BROKEN"):
             ACTS[act](gateway)
@@ -218,7 +218,7 @@ def test_a_full_rechain_with_the_key(begun: Here, from_last: int) -> None:
     assert begun().show("office").content == "the office is in Hamburg"  # without the anchor it is a ledger like any
 
 
-def _rechain(here: Here, first: int) -> None:
+def rechain(here: Here, first: int) -> None:
     (ledger,) = rows(here.ledger_url, "SELECT ledger FROM corrigenda.head")[0]
     keys = read_ledger_key(here.home / "keys" / "ledger.key").for_ledger(ledger)
     previous, ends = digest.GENESIS, dict[str, bytes]()
