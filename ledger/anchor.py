@@ -235,15 +235,15 @@ class Anchor:
         if links[-1].position - links[0].position + 1 != len(links):
             raise ValueError("the entries are not consecutive")
         with self._writing():
-            size, head, last = self._end()
-            known: int = size - links[0].position
+            state, last = self._end()
+            known = state.size - links[0].position
             if known < 0:
-                raise Unusable(f"ends at {size}, and was longer before")
+                raise Unusable(f"ends at {state.size}, and was longer before")
             self._check_same(links[:known])
-            if 0 < known <= len(links) and links[known - 1].hash != head:
-                raise Unusable(f"holds another entry than the ledger at position {size - 1}")
+            if 0 < known <= len(links) and links[known - 1].hash != state.head:
+                raise Unusable(f"holds another entry than the ledger at position {state.size - 1}")
             if fresh := links[known:]:
-                self._append(fresh, last)
+                self._append(fresh, state, last)
 
     def keep_note(self, size: int, note: bytes) -> None:
         """Remember a checkpoint of that size as one that was signed here. Another one of that size is Unusable."""
@@ -267,15 +267,15 @@ class Anchor:
 
     # ---------------------------------------------------------------- inside
 
-    def _end(self) -> tuple[int, bytes, bytes]:
-        """Return the size, the last entry's hash, and the row of leaves that is being filled."""
+    def _end(self) -> tuple[AnchorState, bytes]:
+        """Return how far the anchor reaches, and the row of leaves that is being filled."""
         ((size, head, incarnation, trust, crc, last, last_crc),) = self._all("read_end")
         _check(crc, size, head, incarnation, trust)
         if last is not None:
             _check(last_crc, size >> ROW_BITS, last)
         if len(last or b"") != (size & (ROW_LEAVES - 1)) * LEAF_BYTES:
             raise Unusable("has lost leaves")
-        return size, head, last or b""
+        return AnchorState(size=size, head=head, incarnation=incarnation, trust=trust), last or b""
 
     def _examine_tree(self, size: int) -> None:
         """Compute every subtree anew from the leaves."""
@@ -297,14 +297,14 @@ class Anchor:
                 if kept[number * LEAF_BYTES : (number + 1) * LEAF_BYTES] != link.leaf:
                     raise Unusable(f"holds another entry than the ledger at position {link.position}")
 
-    def _append(self, links: Sequence[Link], last: bytes) -> None:
-        """Append entries; `last` is the row of leaves that is being filled."""
+    def _append(self, links: Sequence[Link], state: AnchorState, last: bytes) -> None:
+        """Append entries to what is there; `last` is the row of leaves that is being filled."""
         self._append_leaves(links[0].position, b"".join(link.leaf for link in links), last)
         ends = {link.stream: link.end for link in links}
         self._each("write_stream", _rows((name, e.version, e.position, e.hash.hex()) for name, e in ends.items()))
         self._each("insert_request", _rows((link.request, link.position) for link in links if link.request is not None))
         self._each("insert_revision", _rows((revision, link.stream) for link in links for revision in link.revisions))
-        size, head, state = links[-1].position + 1, links[-1].hash, self.state()
+        size, head = links[-1].position + 1, links[-1].hash
         self._do("write_state", size, head, checksum(size, head, state.incarnation, state.trust))
 
     def _append_leaves(self, first: int, leaves: bytes, last: bytes) -> None:
