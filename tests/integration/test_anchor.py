@@ -4,7 +4,7 @@ Whoever changes the tables here may do everything but reach the home. What `veri
 """
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,9 @@ from corrigenda import CorrigendaError
 from gateway.service import Gateway
 from gateway.settings import read_settings
 from ledger import codec, digest
-from ledger.anchor import Anchor, AnchorState, Link
+from ledger.anchor import Anchor, AnchorState, Link, Unusable
 from ledger.anchor_file import checksum
+from ledger.chain import Entry
 from ledger.keys import make_ledger_key, read_ledger_key
 from ledger.opening import anchor_path
 from ledger.store import Store, Stored
@@ -473,3 +474,69 @@ def test_a_closed_gateway_is_closed_and_not_broken(begun: Here) -> None:
             ACTS[act](gateway)
         except CorrigendaError as error:
             assert error.code == "UNAVAILABLE"
+
+
+# ---------------------------------------------------------------- interrupted
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_an_interrupt_while_following_leaves_nothing_half_taken(
+    begun: Here, monkeypatch: pytest.MonkeyPatch, nth: int
+) -> None:
+    """Given a signal after an entry was taken and before the head moved, the next call follows as if nothing was."""
+    reader, elsewhere = begun(), _with_the_keys(begun)
+    with elsewhere() as other:
+        done = [other.remember(f"text {number}") for number in range(3)]
+    elsewhere.close()
+    real, links = Link.of, list[int]()
+
+    class Struck(tuple[str, ...]):
+        """What is read of a link when all but the head has been moved: then the signal comes."""
+
+        def __iter__(self) -> Iterator[str]:
+            raise KeyboardInterrupt
+
+    def of(entry: Entry) -> Link:
+        links.append(entry.position)
+        return real(entry)._replace(revisions=Struck()) if len(links) == nth else real(entry)
+
+    monkeypatch.setattr(Link, "of", of)
+    with pytest.raises(KeyboardInterrupt):
+        reader.show("office")
+    assert len(links) == nth
+    assert reader.explain(done[-1].revision_id or "").content == "text 2"
+    assert reader.remember("and one more").warnings == ()
+    anchor = looked_at(begun)
+    anchor.examine()
+    assert anchor.state().size == last_position(begun.ledger_url) + 1
+    anchor.close()
+
+
+def test_an_anchor_that_is_ruined_while_it_is_used_stops_the_next_write(begun: Here) -> None:
+    """Given a row that is not what was written, the next write is refused for it, and nothing is stored."""
+    gateway = begun()
+    begun.broken = True
+    before = last_position(begun.ledger_url)
+    anchor = looked_at(begun)
+    vars(anchor)["_connection"].execute("UPDATE meta SET trust = 'opening' || trust")
+    anchor.close()
+    with refused("INTEGRITY_BROKEN") as refusal:
+        gateway.remember("the sea is green")
+    assert (refusal.details["check"], refusal.error.exit_code) == ("anchor", 11)
+    assert rows(begun.ledger_url, "SELECT max(seq) FROM corrigenda.event") == [(before,)]
+
+
+def test_a_write_that_was_stored_is_not_denied_by_an_anchor_that_fails_then(
+    begun: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given an anchor that is found ruined after the commit, the answer is success with the warning."""
+    gateway = begun()
+
+    def ruined(self: Anchor, links: Sequence[Link]) -> None:
+        raise Unusable("is damaged")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Anchor, "extend", ruined)
+        done = gateway.remember("the sea is green")
+    assert (done.outcome, done.warnings) == ("stored", ("unanchored: the anchor is damaged",))
+    assert done.position == last_position(begun.ledger_url)
