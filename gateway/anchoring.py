@@ -31,7 +31,7 @@ def look(store: Store, folder: Path) -> Document:
                 return {**said, "unanchored_tail": store.head().seq + 1, "why": MISSING}
             if isinstance(anchor, Unusable):
                 raise anchor
-            return {**said, **_compared(store, anchor), **_unwritable(anchor)}
+            return {**said, **_state(store, anchor)}
     except Unusable as fault:
         state = "unanchored" if fault.passing else "unusable"
         return {**said, "state": state, "why": f"it {str(fault).removeprefix(f'at {path} ')}"}
@@ -46,10 +46,16 @@ def examine(store: Store, folder: Path) -> str:
         if isinstance(anchor, Unusable):
             raise Unusable(str(anchor).removeprefix(f"at {path} "), passing=anchor.passing)
         anchor.examine()
-        found = {**_compared(store, anchor), **_unwritable(anchor)}
+        found = _state(store, anchor)
     if found["state"] not in ("ok", "behind"):
         raise Unusable(str(found["why"]).removeprefix("it "), passing=found["state"] == "unanchored")
     return f"{path}, {found['size']} entries, trust: {found['trust']}"
+
+
+def _state(store: Store, anchor: Anchor) -> Document:
+    """Return how an anchor stands; what is wrong with it is said before that nothing is added to it now."""
+    found = _compared(store, anchor)
+    return {**found, **_unwritable(anchor)} if found["state"] in ("ok", "behind") else found
 
 
 def _compared(store: Store, anchor: Anchor) -> Document:
@@ -69,7 +75,6 @@ def _compared(store: Store, anchor: Anchor) -> Document:
 
 
 def _unwritable(anchor: Anchor) -> Document:
-    """Return why nothing is added to it now; what was found wrong with it otherwise is said first."""
     try:
         anchor.try_writing()
     except Unusable as fault:
