@@ -46,12 +46,14 @@ def open_ledger(
     """
     if create:
         keys.sweep(files)
-    found = find_ledger(database, tenant)
-    if found is None and create and tenant == TENANT and not census.holds_ledger(database):
-        return init_ledger(database, tenant=tenant, files=files, clock=clock, anchors=anchors)
+    found, trust = find_ledger(database, tenant), "first_use"
+    if found is None and create and tenant == TENANT:
+        if not census.holds_ledger(database):
+            return init_ledger(database, tenant=tenant, files=files, clock=clock, anchors=anchors)
+        found, trust = find_ledger(database, tenant), "opening"  # another process may just have made it
     if found is None:
         raise not_configured(tenant)
-    return attach(database, ledger=found, tenant=tenant, files=files, anchors=anchors)
+    return attach(database, ledger=found, tenant=tenant, files=files, anchors=anchors, trust=trust)
 
 
 def init_ledger(
@@ -141,7 +143,10 @@ def _anchor(folder: Path | None, ledger: str, origin: str, trust: str) -> Anchor
         return Anchor.in_memory(ledger=ledger, origin=origin)
     path = anchor_path(folder, ledger)
     try:
-        return Anchor.open(path, ledger=ledger, origin=origin, trust=trust)
+        anchor = Anchor.open(path, ledger=ledger, origin=origin, trust=trust)
+        if trust == "opening" and anchor.state().trust == "first_use":
+            anchor.trust(trust)  # of a ledger that has just been made: another process came between it and its anchor
+        return anchor
     except Unusable as fault:
         raise unfit_file(path, fault) from fault
 

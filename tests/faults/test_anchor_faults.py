@@ -14,7 +14,7 @@ import pytest
 
 from gateway.bootstrap import open_gateway
 from gateway.service import Gateway
-from ledger import anchor_file, walk
+from ledger import anchor_file, census, walk
 from ledger.anchor import Anchor, AnchorState, Unusable
 from ledger.errors import CorrigendaError
 from ledger.opening import find_ledger
@@ -403,3 +403,23 @@ def test_an_error_of_the_file_has_the_registrys_words(tmp_path: Path) -> None:
         assert isinstance(error, CorrigendaError)
         assert (error.code, error.exit_code) == (code or "INTEGRITY_BROKEN", exit_code)
         assert str(path) in error.message
+
+
+def test_whoever_finds_a_ledger_that_was_made_a_moment_ago_opens_it(
+    where: Document, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a process that makes the ledger between two looks of this one, it is opened, and seen from its start."""
+    real, looked = census.holds_ledger, list[bool]()
+
+    def holds_ledger(database: Database) -> bool:
+        if not looked:
+            looked.append(True)
+            with open_gateway(**where) as other:
+                other.remember(FIRST, memory_id="m")
+        return real(database)
+
+    monkeypatch.setattr(census, "holds_ledger", holds_ledger)
+    with open_gateway(**where) as gateway:
+        assert gateway.history("m").items[-1].content == FIRST
+    assert looked
+    assert state_of(where).trust == "opening"
