@@ -321,6 +321,7 @@ class BareGateway:
         if left is not None:
             left.close()
         return self._server.dsn
+
     def _as_owner(self) -> Database:
         """Return the database as its owner, where we know who that is: on our own server; else as the URL has it."""
         database = self._connected()

@@ -227,5 +227,3 @@ def _sync(name: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
