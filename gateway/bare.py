@@ -350,9 +350,16 @@ class BareGateway:
             database = self._checked()
             ledger = find_ledger(database, self._settings.tenant)
             if ledger is None and self._create:
-                ledger = open_ledger(
-                    database, tenant=self._settings.tenant, files=self._settings.keys, clock=system_clock
-                ).store.ledger
+                settings = self._settings
+                made = open_ledger(
+                    database,
+                    tenant=settings.tenant,
+                    files=settings.keys,
+                    anchors=settings.anchors,
+                    clock=system_clock,
+                )
+                made.close()
+                ledger = made.store.ledger
             if ledger is None:
                 raise not_configured(self._settings.tenant)
             self._store = Store(database, ledger)
