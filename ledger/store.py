@@ -15,7 +15,7 @@ from psycopg import IsolationLevel, sql
 from psycopg.pq import TransactionStatus
 
 from ledger import driver
-from ledger.errors import CorrigendaError, failure, refuse
+from ledger.errors import CorrigendaError, UnavailableError, failure, refuse
 from ledger.sql import load
 from migrations import LATEST
 
@@ -163,6 +163,16 @@ class Database:
                 connection.rollback()
             raise
         connection.commit()
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Report whether a transaction is open."""
+        return self._depth > 0
+
+    @property
+    def is_connected(self) -> bool:
+        """Report whether the next use finds a connection; one that was lost has been let go of."""
+        return self._connection is not None
 
     @property
     def role(self) -> str:
@@ -347,7 +357,16 @@ class Store:
             return cursor.fetchone() if cursor.description else None
 
     def query(self, query: str, params: Params) -> list[Row]:
-        """Return the rows of a query of another floor."""
+        """Return the rows of a query of another floor; asked again where the connection had been lost meanwhile."""
+        alone = not self.database.is_in_transaction
+        try:
+            return self._query(query, params)
+        except UnavailableError:
+            if not alone or self.database.is_connected:
+                raise
+        return self._query(query, params)
+
+    def _query(self, query: str, params: Params) -> list[Row]:
         with self.transaction() as connection:
             return connection.execute(query.encode(), {"ledger": self.ledger, **params}, binary=True).fetchall()
 
