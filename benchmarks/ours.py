@@ -18,13 +18,14 @@ from benchmarks.workload import READY_TIMEOUT_S, Append, Run, body, measure, tog
 from ledger import memories
 from ledger.appending import Projector
 from ledger.clock import new_ulid, system_clock
-from ledger.committer import Appended, Committer
+from ledger.committer import Committer
 from ledger.errors import CorrigendaError
 from ledger.memories import LineageLinked, LineageState, Provenance, Remember, RevisionText
 from ledger.message import HEADLESS, Edge, Event, Reason, ScopeIds
 from ledger.opening import KeyFiles, open_ledger
 from ledger.sealing import Draft
 from ledger.store import Database
+from ledger.waiting import Appended
 from projections.directory import DirectoryProjector
 from projections.lineage import RevisionProjector
 

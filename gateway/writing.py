@@ -21,10 +21,12 @@ from gateway.replies import Receipt
 from ledger.chain import broken
 from ledger.clock import Clock, UlidMint
 from ledger.codec import canonical
-from ledger.committer import Appended, Committer, Held, Outcome, Replayed
+from ledger.committer import Committer
 from ledger.errors import CorrigendaError, IntegrityError, UnavailableError, failure, refuse
 from ledger.limits import APPEND_ATTEMPTS_MAX, CALL_PATIENCE_S
+from ledger.storing import Held
 from ledger.verified import Recorded, VerifiedLedger
+from ledger.waiting import Appended, Outcome, Replayed
 
 
 class Wish(Struct, frozen=True, kw_only=True):

@@ -15,13 +15,14 @@ import psycopg
 from gateway.bootstrap import open_bare
 from gateway.settings import read_settings
 from ledger.clock import Clock, new_ulid, system_clock
-from ledger.committer import Appended, Committer, Conflicted, Outcome, Replayed
+from ledger.committer import Committer
 from ledger.governance import AssignedName, NameAssigned
 from ledger.message import Event
 from ledger.opening import open_ledger
 from ledger.sealing import Draft
 from ledger.store import Database
 from ledger.verified import VerifiedLedger
+from ledger.waiting import Appended, Conflicted, Outcome, Replayed
 from tests.house import rows
 from tests.roles import as_owner
 

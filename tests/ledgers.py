@@ -6,7 +6,7 @@ from pathlib import Path
 from ledger import memories
 from ledger.chain import Entry
 from ledger.clock import Clock, new_ulid, system_clock
-from ledger.committer import Appended, Committer
+from ledger.committer import Committer
 from ledger.governance import AssignedName, NameAssigned
 from ledger.memories import Command, Correct, LineageState, Provenance, Remember, RevisionText
 from ledger.message import Event, ScopeIds
@@ -14,6 +14,7 @@ from ledger.opening import KeyFiles, open_ledger
 from ledger.sealing import Draft
 from ledger.store import Database
 from ledger.verified import VerifiedLedger
+from ledger.waiting import Appended
 from projections.directory import DirectoryProjector
 from projections.lineage import RevisionProjector
 

@@ -22,9 +22,9 @@ import migrations
 from gateway.bootstrap import open_bare, open_gateway
 from gateway.page import Page
 from gateway.replies import document
-from ledger import anchor_file, committer, keys, opening
+from ledger import anchor_file, keys, opening, storing
 from ledger.anchor import Anchor
-from ledger.committer import Committer
+from ledger.storing import Storing
 from projections import embedders
 from projections.embedders import Embedder, Vectors
 from projections.index import snapshot
@@ -72,10 +72,10 @@ class Watched:
 # Whose attribute is called at that moment, and whether the call still happens (then its caller is never told).
 MOMENTS: dict[str, tuple[object, str, bool]] = {
     "while deciding": (Page, "begin", True),
-    "before the append": (committer, "group_writes", False),
-    "before the commit": (Committer, "write", True),
-    "after the commit": (Committer, "_take", False),
-    "between pages": (Committer, "_take", True),
+    "before the append": (storing, "group_writes", False),
+    "before the commit": (Storing, "write", True),
+    "after the commit": (Storing, "take", False),
+    "between pages": (Storing, "take", True),
     "before the embedding": (Watched, "embed", False),
     "after the embedding": (StoredVectors, "_store", True),
     "before the rename": (snapshot, "publish_directory", False),

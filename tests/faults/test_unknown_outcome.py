@@ -14,7 +14,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from gateway.bootstrap import open_gateway
-from ledger import committer, flush
+from ledger import committer, flush, storing
 from ledger.errors import UnavailableError
 from tests.appends import (
     DEADLINE_S,
@@ -43,7 +43,7 @@ KILL = "SELECT pg_terminate_backend(%s)"
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a server that says nothing be given up after half a second, and a lock waited for a fifth of one."""
     monkeypatch.setattr(flush, "ANSWER_S", 0.5)
-    monkeypatch.setattr(committer, "LOCK_TIMEOUT_MS", "200")
+    monkeypatch.setattr(storing, "LOCK_TIMEOUT_MS", "200")
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from ledger import committer
+from ledger import storing
 from ledger.errors import UnavailableError
 from tests.appends import (
     DEADLINE_S,
@@ -84,8 +84,8 @@ def test_a_row_that_nobody_wrote_stops_all_appends_at_once(
     """XC-03: given a foreign row above the head, each append is INTEGRITY_BROKEN, and the group is not taken apart."""
     at = last_position(ledger_url) + 2
     tried: list[int] = []
-    write = committer.group_writes
-    monkeypatch.setattr(committer, "group_writes", lambda *given: tried.append(len(given[2])) or write(*given))
+    write = storing.group_writes
+    monkeypatch.setattr(storing, "group_writes", lambda *given: tried.append(len(given[2])) or write(*given))
     with appends.waiting():
         tamper(ledger_url, (PLANT[table], [at]))
         futures = [appends.submit("s") for _ in range(20)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger import committer
+from ledger import storing
 from ledger.errors import UnavailableError
 from ledger.limits import QUEUE_MAX
 from ledger.sealing import Draft
@@ -49,7 +49,7 @@ def test_a_gap_of_more_than_a_page_is_followed_before_the_lock(
     appends: Appends, ledger_url: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: int
 ) -> None:
     """Given more entries of others than are followed under the lock, they are followed first, and the append stored."""
-    monkeypatch.setattr(committer, "GAP_MAX", 7)
+    monkeypatch.setattr(storing, "GAP_MAX", 7)
     monkeypatch.setenv("CORRIGENDA_ANCHOR", str(tmp_path / "elsewhere"))
     with whole(ledger_url, home) as other:
         for _ in range(behind):

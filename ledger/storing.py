@@ -1,0 +1,239 @@
+"""One attempt to store a group: on the head that is known, or on the head row locked and followed up to.
+
+The head row is guarded, so what this process has verified is the whole truth whenever a commit succeeds: keys and
+stream versions are looked up there, not in the database. An attempt that fails leaves nothing, or an outcome that is
+not known; which of them, and what then, is the committer's to say.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import psycopg
+from psycopg.pq.abc import PGresult
+
+from ledger.appending import PROJECTOR_VERSION, Failure, Projector, classify, group_writes, meaning, other_version
+from ledger.clock import Clock, stamp
+from ledger.errors import CorrigendaError
+from ledger.flush import Flush
+from ledger.sealing import Draft, Prepared, Sealed, Sealer, Tip, prepare
+from ledger.store import QUERIES, Database, HeadRow, Row, Store, Stored, Write, no_head_row
+from ledger.verified import Recorded, VerifiedLedger
+from ledger.waiting import Appended, Conflicted, Group, Replayed, Waiting
+from ledger.wire import integer
+
+LOCK_TIMEOUT_MS = "5000"
+GAP_MAX = 5_000  # entries of others that are followed under the lock; more of them are followed before it
+LOCKED_GROUPS = 64  # after a lost race so many groups lock the head; each that met nobody takes eight off
+MET_NOBODY = 8
+
+Linked = list[tuple[Waiting, list[Sealed]]]
+
+_BEGIN = Write(QUERIES["begin"], {})
+_COMMIT = Write(QUERIES["commit"], {})
+_ROLLBACK = Write(QUERIES["rollback"], {})
+
+
+class Storing:
+    """Stores groups on one connection, for one thread at a time."""
+
+    def __init__(
+        self, ledger: VerifiedLedger, database: Database, projectors: Sequence[Projector], clock: Clock
+    ) -> None:
+        self.store = Store(database, ledger.store.ledger)
+        self.was_sent = False  # whether a COMMIT was sent in the last attempt
+        self._ledger = ledger
+        self._projectors = projectors
+        self._clock = clock
+        self._sealer = Sealer(ledger.keys, ledger.origin)
+        self._flush: Flush | None = None
+        self._contended = 0
+
+    @property
+    def locks(self) -> bool:
+        """Report whether the next attempt locks the head before it links."""
+        return self._contended > 0
+
+    def lock_next(self) -> None:
+        """Lock the head in the next attempts."""
+        self._contended = LOCKED_GROUPS
+
+    def attempt(self, group: Group, drain: Callable[[Group], None]) -> None:
+        """Try once to store a group, and answer its appends; `drain` adds what came while the head was waited for.
+
+        Those that are not answered when this returns have to be tried again. The driver's errors are raised.
+        """
+        self.was_sent = False
+        with self.store.database.connected() as connection:
+            flush = self._on(connection)
+            row = self._ledger.head_row
+            if self.locks or row is None:
+                self._commit_locked(flush, group, drain)
+            else:
+                self._commit(flush, group, row)
+
+    def seal(self, drafts: Sequence[Draft]) -> list[list[Sealed]]:
+        """Return each draft's entries as they would be stored next, and store nothing."""
+        prepared = [prepare(draft) for draft in drafts]
+        (tip, _), at = self._tip(prepared), stamp(self._clock())
+        return [self._sealer.seal(one, tip, at) for one in prepared]
+
+    def write(self, row: HeadRow, sealed: Sequence[Sealed]) -> None:
+        """Store sealed entries on the walk's head inside the caller's transaction."""
+        writes = self._writes(row, sealed)
+        try:
+            with self.store.transaction() as connection:
+                self._on(connection).run(writes)
+        except psycopg.Error as error:
+            if classify(error) is Failure.REFUSED:
+                raise meaning(error, row.seq + 1) from error
+            raise
+
+    def take(self, sealed: Sequence[Sealed], row: HeadRow) -> None:
+        """Take over entries that were committed on the head row `row`."""
+        with suppress(CorrigendaError):
+            # It is stored, and saying otherwise would be a lie. What is wrong with the anchor is said by the next read.
+            self._ledger.take([item.entry for item in sealed], row)
+
+    # ---------------------------------------------------------------- the two ways
+
+    def _commit(self, flush: Flush, group: Group, row: HeadRow) -> None:
+        """Commit on the head that is known; the guard refuses if it has moved."""
+        self._ledger.walk.adopt()
+        linked = self._link(group)
+        if linked:
+            writes = self._writes(row, _all(linked))
+            try:
+                self.was_sent = True
+                flush.run([_BEGIN, self._enter, *writes, _COMMIT])
+            except psycopg.Error:
+                self._roll_back(flush)
+                raise
+            self._answer(linked, row)
+
+    def _commit_locked(self, flush: Flush, group: Group, drain: Callable[[Group], None]) -> None:
+        """Lock the head, follow what others have appended, and commit on that."""
+        after = self._ledger.walk.position
+        try:
+            *_, locked, found = flush.run([_BEGIN, self._enter, *self._lock_writes(after)])
+            row, page = _head_row(locked), _page(found)
+            if len(page) == GAP_MAX:  # too much to be followed while everybody waits
+                self._roll_back(flush)
+                self._ledger.catch_up()
+                return
+            self._follow(row, page)
+            self._contended = max(0, self._contended - MET_NOBODY) if row.seq == after else LOCKED_GROUPS
+            drain(group)
+            linked = self._link(group)
+            self.was_sent = bool(linked)
+            flush.run([*self._writes(row, _all(linked)), _COMMIT] if linked else [_ROLLBACK])
+        except BaseException:
+            self._roll_back(flush)
+            raise
+        self._answer(linked, row)
+
+    def _lock_writes(self, after: int) -> tuple[Write, Write]:
+        ledger = self.store.ledger
+        gap = {"ledger": ledger, "after": after, "until": after + GAP_MAX}
+        return Write(QUERIES["lock_head"], {"ledger": ledger}), Write(QUERIES["read_gap"], gap)
+
+    def _follow(self, row: HeadRow, page: Sequence[Stored]) -> None:
+        """Follow entries that were read under the lock, and hold the head row against them."""
+        if row.projector != PROJECTOR_VERSION:
+            raise other_version(row.projector)
+        self._ledger.follow(row, page)
+
+    # ---------------------------------------------------------------- shared
+
+    def _link(self, group: Group) -> Linked:
+        """Answer what must not be stored, and link the rest to the walk's head, in order."""
+        tip, done = self._tip([one.prepared for one in group])
+        at = stamp(self._clock())
+        mine: set[str] = set()
+        linked: Linked = []
+        for one in group:
+            draft = one.prepared.draft
+            moved = tip.moved(draft.reads)
+            if draft.request is not None and draft.request in done:
+                one.answer(Replayed(done[draft.request]))
+            elif moved is not None:
+                one.answer(Conflicted(moved))
+            elif draft.request in mine:
+                one.answer(Conflicted(one.prepared.parts[0].stream))
+            else:
+                try:
+                    linked.append((one, self._sealer.seal(one.prepared, tip, at)))
+                except CorrigendaError as refusal:
+                    one.fail(refusal)
+                else:
+                    mine.update(() if draft.request is None else (draft.request,))
+        return linked
+
+    def _tip(self, group: Sequence[Prepared]) -> tuple[Tip, dict[str, int]]:
+        """Return where a group would be linked to, and the positions of those of its requests that were carried out."""
+        walk = self._ledger.walk
+        with walk.lock:
+            streams = (stream for one in group for stream in one.draft.streams)
+            ends, done = walk.known(streams, (one.draft.request for one in group))
+            return Tip(walk.head, ends), done
+
+    def _writes(self, row: HeadRow, sealed: Sequence[Sealed]) -> list[Write]:
+        return group_writes(self.store.ledger, row, sealed, self._projectors)
+
+    def _answer(self, linked: Linked, row: HeadRow) -> None:
+        """Take over what was committed, and answer: only when the anchor holds it, so far as it can be written."""
+        if linked:
+            self.take(_all(linked), row)
+        for one, sealed in linked:
+            one.answer(Appended([item.recorded for item in sealed]))
+
+    def _on(self, connection: psycopg.Connection[Row]) -> Flush:
+        if self._flush is None or self._flush.connection is not connection:
+            self._flush = Flush(connection, prepare=not self.store.database.pooled)
+        return self._flush
+
+    def _roll_back(self, flush: Flush) -> None:
+        with suppress(psycopg.Error):
+            flush.connection.execute(QUERIES["rollback"])
+
+    @property
+    def _enter(self) -> Write:
+        return Write(QUERIES["enter"], {"ledger": self.store.ledger, "lock_timeout": LOCK_TIMEOUT_MS})
+
+
+class Held:
+    """The locked head, for as long as the block runs."""
+
+    def __init__(self, row: HeadRow, storing: Storing) -> None:
+        self.row = row
+        self.stored: list[Sealed] = []
+        self._storing = storing
+
+    def would_be(self, draft: Draft) -> list[Recorded]:
+        """Return an append's events as they would be stored, and store nothing."""
+        (sealed,) = self._storing.seal([draft])
+        return [item.recorded for item in sealed]
+
+    def store(self, drafts: Sequence[Draft]) -> list[list[Recorded]]:
+        """Store a page of appends, once per hold; they are committed when the block ends."""
+        groups = self._storing.seal(drafts)
+        self.stored = [item for group in groups for item in group]
+        if self.stored:
+            self._storing.write(self.row, self.stored)
+        return [[item.recorded for item in group] for group in groups]
+
+
+def _all(linked: Linked) -> list[Sealed]:
+    return [item for _, sealed in linked for item in sealed]
+
+
+def _head_row(answer: PGresult) -> HeadRow:
+    if answer.ntuples == 0:
+        raise no_head_row()
+    seq, hash_, incarnation, gen, projector = (answer.get_value(0, column) for column in range(5))
+    return HeadRow(integer(seq), hash_ or b"", integer(incarnation), integer(gen), integer(projector))
+
+
+def _page(answer: PGresult) -> list[Stored]:
+    rows = range(answer.ntuples)
+    value = answer.get_value
+    return [Stored(integer(value(row, 0)), value(row, 1) or b"", value(row, 2) or b"", None, None) for row in rows]

@@ -1,0 +1,134 @@
+"""Appends that wait to be stored, what may become of each, and the line from which groups are taken.
+
+Whoever asked holds a future. It is answered once, whatever happens, and nobody can take an append back that waits.
+"""
+
+import queue
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+from msgspec import Struct
+
+from ledger.errors import failure
+from ledger.limits import GROUP_BYTES_MAX, GROUP_EVENTS_MAX, QUEUE_MAX
+from ledger.sealing import Prepared
+from ledger.verified import Recorded
+
+
+class Appended(Struct, frozen=True):
+    """An append was stored: its recorded events."""
+
+    recorded: list[Recorded]
+
+
+class Replayed(Struct, frozen=True):
+    """The same request had been carried out before: the position of its first event. Nothing was stored."""
+
+    position: int
+
+
+class Conflicted(Struct, frozen=True):
+    """A stream that the decision read has changed since. Nothing was stored; decide again."""
+
+    stream: str
+
+
+Outcome = Appended | Replayed | Conflicted
+
+
+class Waiting(Struct, frozen=True):
+    """One append that waits, and the future of whoever asked for it."""
+
+    prepared: Prepared
+    future: "Future[Outcome]"
+
+    @classmethod
+    def of(cls, prepared: Prepared) -> "Waiting":
+        """Return an append as it begins to wait."""
+        waiting = cls(prepared, Future())
+        waiting.future.set_running_or_notify_cancel()  # from here on nobody can cancel it
+        return waiting
+
+    @property
+    def is_open(self) -> bool:
+        """Report whether it has no answer yet."""
+        return not self.future.done()
+
+    def answer(self, outcome: Outcome) -> None:
+        """Say what became of it, unless that was said."""
+        if self.is_open:
+            self.future.set_result(outcome)
+
+    def fail(self, error: Exception) -> None:
+        """Say why nothing can be said to have become of it, or nothing will, unless an answer was given."""
+        if self.is_open:
+            self.future.set_exception(error)
+
+
+Group = list[Waiting]
+
+
+def fail(group: Sequence[Waiting], error: Exception) -> None:
+    """Give all appends of a group that are open the same error."""
+    for one in group:
+        one.fail(error)
+
+
+class Line:
+    """First come, first served; many put in, one thread takes out."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
+        self._over: Waiting | None = None  # taken from the queue, and too large for the group that it met
+
+    @property
+    def is_empty(self) -> bool:
+        """Report whether nobody waits."""
+        return self._over is None and self._queue.empty()
+
+    def check_room(self) -> None:
+        """Refuse with QUEUE_FULL if as many wait as may."""
+        if self._queue.qsize() >= QUEUE_MAX:
+            raise failure(
+                "QUEUE_FULL",
+                f"{QUEUE_MAX} writes are waiting to be stored, and no more are taken. Nothing was stored; try again "
+                "shortly.",
+                retry_after_ms=100,
+            )
+
+    def put(self, waiting: Waiting) -> None:
+        """Let an append wait."""
+        self._queue.put(waiting)
+
+    def end(self) -> None:
+        """Let whoever takes groups meet the end, once everything before it was taken."""
+        self._queue.put(None)
+
+    def group(self) -> Group | None:
+        """Wait for an append and return it with all that wait behind it, up to a group's limits; None at the end."""
+        first = self._over or self._queue.get()
+        self._over = None
+        if first is None:
+            return None
+        group = [first]
+        self.drain_into(group)
+        return group
+
+    def drain_into(self, group: Group) -> None:
+        """Add what waits, up to the limits of a group. An append is never split: one above them is a group alone."""
+        events = sum(len(one.prepared.parts) for one in group)
+        size = sum(one.prepared.size for one in group)
+        while self._over is None:
+            try:
+                further = self._queue.get_nowait()
+            except queue.Empty:
+                return
+            if further is None:
+                self._queue.put(None)  # the end: for `group` to meet
+                return
+            events += len(further.prepared.parts)
+            size += further.prepared.size
+            if events > GROUP_EVENTS_MAX or size > GROUP_BYTES_MAX:
+                self._over = further
+                return
+            group.append(further)
