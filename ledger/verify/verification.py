@@ -8,7 +8,7 @@ import psycopg
 from ledger.anchor import Anchor, Unusable
 from ledger.checkpoints import Watch
 from ledger.digest import LedgerKeys, link
-from ledger.errors import refuse
+from ledger.errors import CorrigendaError, refuse
 from ledger.store import QUERIES, Store
 from ledger.verify.aside import Aside
 from ledger.verify.beside import Beside
@@ -75,7 +75,9 @@ class Verification:
             self._read(reading)
             if whole:
                 self._check_end(reading)
-        except _MISSING:
+        except CorrigendaError as error:
+            if not isinstance(error.__cause__, _MISSING):
+                raise
             self._findings.bad("chain", self._wish.first, "the ledger's tables", "a table or a column that is missing")
         if not whole:
             self._limits = f"positions {self._wish.first} to {reading.last} only"

@@ -300,7 +300,7 @@ def _entries() -> dict[str, Vector]:
     for name, draft in (("remember", _remember()), ("retire", _remember_and_retire())):
         first = tip.head.size
         salts = (_salt(position) for position in range(first, first + len(draft.events)))
-        with patch("ledger.sealing.os.urandom", lambda _size, salts=salts: next(salts)):
+        with patch("ledger.sealing.fresh_salt", salts.__next__):
             prepared = prepare(draft)
         named[name] = sealer.seal(prepared, tip, AT_TEXT)
     return {

@@ -77,6 +77,7 @@ READS: tuple[Sequence[str], ...] = (
 def test_no_answer_changes_with_what_another_tenant_does(output: str, owner: str) -> None:
     """G11: given a tenant that says things, then every reader's answer to another tenant stays the same to the byte."""
     fill()
+    assert corrigenda("checkpoint", "sign").code == 0  # which the anchor remembers, and `verify` tells
     before = [corrigenda(*words, "-o", output) for words in READS]
     fill(*ACME)
     assert corrigenda("memories", "revoke", "home", "--reason", "wrong", *ACME).code == 0
