@@ -189,4 +189,4 @@ def search(
     for warning in found.warnings:
         note(session, f"warning: {warning}")
     if found.empty_reason:
-        note(session, views.empty(found.empty_reason))
+        note(session, views.empty(found.empty_reason, found.warnings))

@@ -42,7 +42,8 @@ def verify(
 
     Form, chain, streams, seals, payloads and the anchor's leaves, of everything or of a range; of everything the root
     of the tree and the checkpoints too. With `--since`, what a checkpoint covers is not read again, and the report says
-    so: a nightly run costs the day's events. A payload below it that was altered since is found by a whole pass only.
+    so: a nightly run costs the day's events. What was altered below it since is found by a whole pass only, or by
+    whoever reads it.
 
     Exit 0 if all is well, 10 to 15 if not: the lowest that applies. It makes nothing and changes nothing.
     """

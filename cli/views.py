@@ -1,6 +1,6 @@
 """What people read: every answer as text. Pure: a reply in, text out, and nothing stored leaves unless inert."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from cli.text import Paint, block, count, inert, moment, pairs, plain, table, wrapped
@@ -27,6 +27,8 @@ _EMPTY = {
     "no_match": "nothing found: no memory is near this query. Ask in other words, or raise -k.",
     "filtered": "nothing found: what is near is not served here. It was withdrawn, or --min-trust, --kind, --tag or "
     "the scope leaves it out; ask with fewer filters.",
+    "integrity": "nothing found: what is near is not what was written, and nothing of it is served. `corrigenda "
+    "verify` says which events.",
     "budget": "nothing found: no hit fits the budget. Allow more, or ask for fewer hits.",
     "headless": "nothing found: every memory of this project has been withdrawn. `corrigenda log` says by whom; "
     "`corrigenda memories restore` undoes it.",
@@ -70,8 +72,10 @@ def _hit(hit: "Hit", paint: Paint) -> str:
     return f"{paint('bold', title)}\n  {trust}, score {hit.score:.3f}\n{_content(hit)}\n  why: {inert(hit.why)}"
 
 
-def empty(reason: str) -> str:
-    """Why a search found nothing, and what to do about it."""
+def empty(reason: str, warnings: Sequence[str] = ()) -> str:
+    """Say why a search found nothing and what to do next; that something is not what was written goes before all."""
+    if any(warning.startswith("INTEGRITY_BROKEN") for warning in warnings):
+        return _EMPTY["integrity"]
     return _EMPTY.get(reason, f"nothing found: {reason}")
 
 
@@ -219,7 +223,9 @@ def verification(report: Mapping[str, Any], *, paint: Paint = plain) -> str:  # 
     lines = [paint("red", line) if row[1] == "failed" else line for line, row in zip(_rows(rows), rows, strict=True)]
     if skipped := [name for name in report["checks"] if name not in made]:
         lines.append(f"not checked: {', '.join(skipped)}")
-    counted = f"{count(report['events'], 'event')}, ledger size {report['size']:,}"
+    unread = report["size"] - report["events"]
+    only = f" read, {unread:,} not read" if unread > 0 else ""
+    counted = f"{count(report['events'], 'event')}{only}, ledger size {report['size']:,}"
     if report["ok"]:
         verdict = paint("green", f"ok: {counted}")
     else:

@@ -96,8 +96,8 @@ def broken(position: int, check: str, expected: str, found: str) -> Exception:
     return failure(
         "INTEGRITY_BROKEN",
         f"The ledger is not what was written: at position {position} the check '{check}' expected {expected} and found "
-        f"{found}. Nothing is served from it until that is mended. `corrigenda verify` shows the whole report, and "
-        f"`corrigenda show --raw {position}` the bytes.",
+        f"{found}. What was altered is not served, and nothing is decided on it, until that is mended. `corrigenda "
+        f"verify` shows the whole report, and `corrigenda show --raw {position}` the bytes.",
         position=position,
         check=check,
         expected=expected,

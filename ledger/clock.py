@@ -13,6 +13,7 @@ Clock = Callable[[], datetime]
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _RANDOM_BITS = 80
+_MILLISECONDS_MAX = 2**48 - 1
 _PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
 _SHIFTS = range(115, 4, -10)
 
@@ -38,11 +39,11 @@ class UlidMint:
     def __init__(self, clock: Clock = system_clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._last = 0
+        self._last = -1 << _RANDOM_BITS  # before every moment that an id can name
 
     def __call__(self) -> str:
         with self._lock:
-            milliseconds = int(self._clock().timestamp() * 1000)
+            milliseconds = min(max(int(self._clock().timestamp() * 1000), 0), _MILLISECONDS_MAX)
             if milliseconds > self._last >> _RANDOM_BITS:
                 # Only now: asking for chance lets go of the interpreter, and winning it back costs more than the id.
                 self._last = milliseconds << _RANDOM_BITS | int.from_bytes(os.urandom(_RANDOM_BITS // 8))

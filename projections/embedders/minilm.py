@@ -6,6 +6,7 @@ many cores there are, so that a vector can be made again and compared. Never dow
 """
 
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
 from importlib import import_module, metadata, resources
 from importlib.resources.abc import Traversable
@@ -32,6 +33,10 @@ BATCH_TOKENS_MAX = 1_024
 WORD_CHARS_MAX = 100
 
 _ERRORS_ONLY = 3
+
+# The library would keep a record of its own use in the home directory, meant to be sent to its makers. It asks for this
+# when it is loaded; whoever set the variable otherwise has decided otherwise.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 # By name, because the package has neither annotations nor stubs; Any for the same reason.
 onnxruntime: Any = import_module("onnxruntime")

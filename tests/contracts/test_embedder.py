@@ -1,5 +1,6 @@
 """What every embedder promises, held against the built-in one, and what only that one must do."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -283,6 +284,14 @@ def test_the_embedder_is_silent_and_survives_a_fork_made_afterwards() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (run.stdout, run.stderr) == ("", "")
+
+
+def test_the_embedder_leaves_nothing_in_the_home_directory(tmp_path: Path) -> None:
+    """The library underneath would keep a record of its use there, to be sent to its makers."""
+    code = "from projections.embedders import load\nload('builtin').embed(['a text'])\n"
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "ORT_"))}
+    subprocess.run([sys.executable, "-c", code], check=True, env=env | {"HOME": str(tmp_path)})
+    assert list(tmp_path.rglob("*")) == []
 
 
 def test_the_embedder_needs_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
