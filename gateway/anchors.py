@@ -9,14 +9,22 @@ from pathlib import Path
 
 import psycopg
 
+from gateway.embedded import locate
+from gateway.settings import Settings
 from ledger import notes
 from ledger.anchor import Anchor, Unusable
 from ledger.anchor_file import is_there
 from ledger.codec import NotCanonical, decode_envelope
-from ledger.opening import anchor_path
+from ledger.opening import anchor_path, check_not_lost, kept_anchor
 from ledger.store import Store
 from ledger.verified import VerifiedLedger
 from ledger.walk import told
+
+
+def check_server(settings: Settings) -> None:
+    """Refuse with INTEGRITY_BROKEN (exit 11) to go on without the embedded server's data where an anchor was kept."""
+    if settings.database_url is None and locate(settings.home) is None:
+        check_not_lost(kept_anchor(settings.anchors))
 
 
 @contextmanager

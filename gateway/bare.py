@@ -28,7 +28,7 @@ from ledger.digest import LedgerKeys, link
 from ledger.errors import CorrigendaError, IntegrityError, failure
 from ledger.governance import LedgerOpened
 from ledger.opening import attach as attach_ledger
-from ledger.opening import find_ledger, init_ledger, not_configured, open_ledger
+from ledger.opening import find_ledger, init_ledger, kept_anchor, missing, open_ledger
 from ledger.store import Database, Store
 from ledger.verified import VerifiedLedger
 from ledger.verify import verify
@@ -295,7 +295,7 @@ class BareGateway:
 
     def doctor(self) -> list[tuple[str, bool, str, str | None]]:
         """Return what was looked at: name, whether it is well, what was found, what mends it."""
-        return checks.run(self._settings, self._connected, self._opened, self._keys)
+        return checks.run(self._settings, self._connected, self._opened, self._keys, self._chain)
 
     # ---------------------------------------------------------------- inside
 
@@ -308,6 +308,7 @@ class BareGateway:
 
     def _attached(self) -> str:
         """Return where the embedded server is, started if it does not run (any more)."""
+        anchors.check_server(self._settings)
         left, self._server = (
             self._server,
             attach(
@@ -347,7 +348,7 @@ class BareGateway:
     def _opened(self) -> Store:
         """Return the tenant's tables; without a ledger in them, NOT_CONFIGURED."""
         if self._store is None:
-            database = self._checked()
+            database, kept = self._checked(), kept_anchor(self._settings.anchors)
             ledger = find_ledger(database, self._settings.tenant)
             if ledger is None and self._create:
                 settings = self._settings
@@ -361,7 +362,7 @@ class BareGateway:
                 made.close()
                 ledger = made.store.ledger
             if ledger is None:
-                raise not_configured(self._settings.tenant)
+                raise missing(database, self._settings.tenant, kept)
             self._store = Store(database, ledger)
         return self._store
 

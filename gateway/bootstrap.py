@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from gateway import roles, schemas
+from gateway import anchors, roles, schemas
 from gateway.bare import BareGateway, open_bare
 from gateway.embedded import Say, Server, attach
 from gateway.permissions import Actor, granted
@@ -94,6 +94,7 @@ def connect(settings: Settings, say: Say | None = None, *, create: bool = True) 
     servers: list[Server] = []
 
     def attached() -> str:
+        anchors.check_server(settings)
         servers.append(
             attach(
                 settings.home,

@@ -12,7 +12,7 @@ from gateway.settings import Settings
 from ledger.anchor import Unusable
 from ledger.codec import read_entry
 from ledger.digest import LedgerKeys
-from ledger.errors import CorrigendaError, refuse
+from ledger.errors import CorrigendaError, failure, refuse
 from ledger.keys import read_ledger_key
 from ledger.opening import anchor_path
 from ledger.store import Database, Store
@@ -26,6 +26,7 @@ def run(
     database: Callable[[], Database],
     store: Callable[[], Store],
     keys: Callable[[], LedgerKeys | None],
+    chain: Callable[[int], tuple[str, str | None]],
 ) -> list[Check]:
     """Return the checks, outside in; one that cannot be made says why and is not well."""
     return [
@@ -39,6 +40,7 @@ def run(
         _tried("ledger", lambda: f"ledger {store().ledger}, {store().head().seq + 1} events"),
         _tried("key", lambda: _key(settings, store, keys)),
         _tried("anchor", lambda: _anchor(settings, store())),
+        _tried("chain", lambda: _followed(*chain(store().head().seq))),
     ]
 
 
@@ -47,6 +49,13 @@ def _tried(name: str, look: Callable[[], str]) -> Check:
         return name, True, look(), None
     except CorrigendaError as error:
         return name, False, error.message, None
+
+
+def _followed(state: str, problem: str | None) -> str:
+    """Return how the chain stands, where it is short enough to be followed here; `verify` reads everything."""
+    if state in ("ok", "unchecked"):
+        return problem or "every link and seal holds; `corrigenda verify` reads the payloads, too"
+    raise failure("INTEGRITY_BROKEN", problem or "The chain is broken. Run `corrigenda verify`.", check="chain")
 
 
 def _files() -> Check:

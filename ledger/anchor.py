@@ -211,8 +211,16 @@ class Anchor:
             return note
         return None
 
+    def requests_held(self) -> tuple[int, int]:
+        """Return how far the anchor reaches and how many requests it holds; with streams set back, Unusable."""
+        ((size, versions, requests),) = self._all("read_sums")
+        if versions != size:
+            raise Unusable(f"says where the streams of {versions} entries end, and holds {size}")
+        return size, requests
+
     def examine(self) -> None:
         """Read everything that is held, or raise Unusable. It takes time for each entry."""
+        self.requests_held()
         with self._reading():
             for (said,) in self._connection.execute(STATEMENTS["check_pages"]):
                 if said != "ok":

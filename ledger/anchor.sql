@@ -76,6 +76,10 @@ SELECT place, hashes, crc FROM leaf WHERE place BETWEEN ? AND ? ORDER BY place
 SELECT m.size, m.head, m.incarnation, m.trust, m.crc, l.hashes, l.crc
 FROM meta m LEFT JOIN leaf l ON l.place = m.size / 256
 
+-- name: read_sums
+-- A stream's version grows by one with each entry, so together they are as many as there are entries.
+SELECT size, (SELECT coalesce(sum(version), 0) FROM stream), (SELECT count(*) FROM request) FROM meta
+
 -- name: read_subtree
 SELECT root, crc FROM subtree WHERE level = ? AND place = ?
 

@@ -22,7 +22,7 @@ from ledger.governance import Algorithms, AssignedName, LedgerName, LedgerOpened
 from ledger.keys import KeyFiles
 from ledger.store import QUERIES, Database, Row, Store, Stored
 from ledger.verified import VerifiedLedger
-from ledger.walk import unfit_file
+from ledger.walk import ANCHOR_MISMATCH, unfit_file
 
 TENANT = "local"
 FIRST_NAME = 1  # the first command of a ledger names its actor
@@ -42,17 +42,19 @@ def open_ledger(
     `anchors` is the folder of the ledger's anchor; without one, what is verified is held in memory only.
 
     Errors: NOT_CONFIGURED (no such tenant), LEDGER_UNVERIFIED (no key, or a foreign one), INTEGRITY_BROKEN (event 0 or
-    the tenant's row is not what was written).
+    the tenant's row is not what was written, or a ledger that the anchor knows is gone).
     """
     if create:
         keys.sweep(files)
+    kept = kept_anchor(anchors)  # before the database is read: an anchor comes after its ledger's first commit
     found, trust = find_ledger(database, tenant), "first_use"
     if found is None and create and tenant == TENANT:
         if not census.holds_ledger(database):
+            check_not_lost(kept)
             return init_ledger(database, tenant=tenant, files=files, clock=clock, anchors=anchors)
         found, trust = find_ledger(database, tenant), "opening"  # another process may just have made it
     if found is None:
-        raise not_configured(tenant)
+        raise missing(database, tenant, kept)
     return attach(database, ledger=found, tenant=tenant, files=files, anchors=anchors, trust=trust)
 
 
@@ -72,8 +74,11 @@ def init_ledger(
     INTEGRITY_BROKEN (an event 0 or a tenant's row is not what was written).
     """
     keys.sweep(files)
+    kept = kept_anchor(anchors)
     found, trust = find_ledger(database, tenant), "first_use"
     if found is None:
+        if not census.holds_ledger(database):
+            check_not_lost(kept)
         found, trust = _first_use(database, tenant, files, clock, origin), "opening"
     return attach(database, ledger=found, tenant=tenant, files=files, origin=origin, anchors=anchors, trust=trust)
 
@@ -85,6 +90,34 @@ def find_ledger(database: Database, tenant: str) -> str | None:
         if row is None:
             census.check_rows(connection)
     return None if row is None else str(row[0])
+
+
+def kept_anchor(folder: Path | None) -> Path | None:
+    """Return an anchor that lies in the folder of anchors, whichever ledger's; None if there is none."""
+    return None if folder is None else min(folder.glob("*.sqlite"), default=None)
+
+
+def check_not_lost(kept: Path | None) -> None:
+    """Refuse with INTEGRITY_BROKEN (exit 11) that there is no ledger anywhere, where an anchor was kept of one."""
+    if kept is not None:
+        raise failure(
+            "INTEGRITY_BROKEN",
+            f"An anchor was kept of a ledger ({kept}), and the database holds no ledger at all: it was lost or "
+            "emptied, or this is another database. Nothing was made. Put the data back from a backup, or check the "
+            "URL. If a new ledger is meant, move the anchor away first.",
+            check="anchor",
+            expected="the ledger that the anchor was kept of",
+            found="none",
+            file=str(kept),
+            exit_code=ANCHOR_MISMATCH,
+        )
+
+
+def missing(database: Database, tenant: str, kept: Path | None) -> CorrigendaError:
+    """Return what it means that a tenant has no ledger; a database that has lost all of them is refused as that."""
+    if kept is not None and not census.holds_ledger(database):
+        check_not_lost(kept)
+    return not_configured(tenant)
 
 
 def not_configured(tenant: str) -> CorrigendaError:

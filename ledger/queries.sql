@@ -39,6 +39,15 @@ SELECT ledger FROM corrigenda.tenant WHERE name = %(tenant)s
 -- removed. Asked through the wall of row-level security.
 SELECT named, unnamed FROM corrigenda.any_ledger()
 
+-- name: name_tenant
+-- The name under which this ledger is found.
+SELECT name FROM corrigenda.tenant WHERE ledger = %(ledger)s
+
+-- name: any_above
+-- Whether a payload or an effect lies above a position, which no append can have left there.
+SELECT EXISTS (SELECT 1 FROM corrigenda.payload WHERE ledger = %(ledger)s AND seq > %(after)s),
+       EXISTS (SELECT 1 FROM corrigenda.outbox WHERE ledger = %(ledger)s AND seq > %(after)s)
+
 -- name: read_openings
 -- Every tenant's row with its ledger's event 0; read before another ledger is made, under the lock of first use, by the
 -- owner: nobody else is shown other tenants' rows.

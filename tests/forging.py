@@ -28,6 +28,7 @@ UNIQUE = (
 CUT = (
     "DELETE FROM corrigenda.event WHERE ledger = %(ledger)s AND seq >= %(size)s",
     "DELETE FROM corrigenda.payload WHERE ledger = %(ledger)s AND seq >= %(size)s",
+    "DELETE FROM corrigenda.outbox WHERE ledger = %(ledger)s AND seq >= %(size)s",
 )
 
 

@@ -69,6 +69,18 @@ class Beside:
             expected = f"{self.size} entries at least, as the anchor holds"
             self._findings.bad("anchor", size, expected, f"{size}: the ledger was cut, or an old copy was put back")
 
+    def check_sums(self, requests: int) -> None:
+        """Hold what the anchor says of streams and requests together against what was read."""
+        if self._anchor is None:
+            return
+        try:
+            size, held = self._anchor.requests_held()
+        except Unusable as fault:
+            self.lose(fault)
+            return
+        if size == self.size and held != requests:
+            self._findings.bad("anchor", size - 1, f"{requests} requests in the anchor, as in the entries", f"{held}")
+
     def check_requests(self, requests: Sequence[Request]) -> None:
         """Find requests of entries just read that were carried out before anything was read."""
         if self._anchor is None:

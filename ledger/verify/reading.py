@@ -4,11 +4,13 @@ After a break it goes on from the bytes that are there, so that one altered entr
 None stands for what a break left unknown.
 """
 
+from contextlib import suppress
+
 from ledger import codec, digest
 from ledger.chain import Envelope
 from ledger.checkpoints import Watch
 from ledger.digest import LedgerKeys
-from ledger.governance import LedgerOpened
+from ledger.governance import LedgerName, LedgerOpened
 from ledger.store import Store
 from ledger.tree import Frontier
 from ledger.verify import entries
@@ -59,6 +61,9 @@ class Reading:
         self.events = 0
         self.previous = start.previous
         self.public_key = start.public_key
+        self.incarnation: int | None = None  # what event 0 says, where it was read
+        self.tenant: str | None = None
+        self.requests_below = 0  # those that the anchor should hold
         self.tree = start.tree
         self.seals_seen = 0
         self.clock_back: int | None = None  # the first position whose time lies before that of the entry before
@@ -160,6 +165,7 @@ class Reading:
             self._follow_append(envelope, seq)
             if envelope.request is not None:
                 self._requests.append(Request(_plain(envelope.request), seq))
+                self.requests_below += seq < self._beside.size
         self.previous, self._suspect = own, suspect
         self.events, self.next, self.last = self.events + 1, seq + 1, seq
 
@@ -180,6 +186,10 @@ class Reading:
         entries.explain(envelope, row, payload, Ledger(self._ledger, self.origin, self.keys), self.findings)
         if row[0] == 0 and isinstance(envelope.facts, LedgerOpened) and entries.opens(envelope, self._ledger):
             self.public_key = envelope.facts.public_key
+            self.incarnation = envelope.facts.incarnation
+            with suppress(codec.NotCanonical):
+                named = codec.decode_payload(envelope.type, payload[1] or b"")
+                self.tenant = named.tenant if isinstance(named, LedgerName) else None
 
     def _pass_over(self, row: Row) -> None:
         """Go on behind an envelope that says nothing: its stream at the place that the columns name."""

@@ -38,6 +38,7 @@ class Wish(NamedTuple):
 class _HeadRow(NamedTuple):
     seq: int
     hash: bytes | None
+    incarnation: int
 
 
 class Verification:
@@ -99,7 +100,7 @@ class Verification:
 
     def _read_head(self) -> _HeadRow | None:
         rows = self._store.query(QUERIES["read_head"], {})
-        return _HeadRow(rows[0][0], rows[0][1]) if rows else None
+        return _HeadRow(*rows[0][:3]) if rows else None
 
     def _check_range(self) -> bool:
         """Return whether the range is the whole ledger, or refuse it; a checkpoint needs the whole."""
@@ -171,12 +172,38 @@ class Verification:
             bad("chain", max(reading.last, 0), "a head row", "none")
             return
         self._beside.check_head(head.seq + 1)
+        if reading.first == 0:
+            if not self._findings.found:  # of a ledger that was cut there are fewer, and that is said already
+                self._beside.check_sums(reading.requests_below)
+            self._check_named(reading, head)
         if reading.last == head.seq and reading.previous != head.hash:
             bad("chain", head.seq, "a head row with the last entry's hash", "another hash")
         elif self._store.whole_after(head.seq, 1):
             now = self._read_head()  # read after the row: whoever appended it has moved the head by then
             if now is None or now.seq <= head.seq:
                 bad("chain", head.seq + 1, "no entry above the head", "one")
+        if not self._findings.found:  # what a cut has left above it is no further finding
+            self._check_above()
+
+    def _check_named(self, reading: Reading, head: _HeadRow) -> None:
+        """Hold the tenant's row and the head row's incarnation against event 0."""
+        if reading.incarnation not in (None, head.incarnation):
+            expected = f"a head row of incarnation {reading.incarnation}, as event 0 says"
+            self._findings.bad("chain", 0, expected, f"one of {head.incarnation}")
+        named = [name for (name,) in self._store.query(QUERIES["name_tenant"], {})]
+        if reading.tenant is not None and named != [reading.tenant]:
+            self._findings.bad("chain", 0, "a row of the tenant that event 0 names", "another, or none")
+
+    def _check_above(self) -> None:
+        """Look for payloads and effects above the head, which no append can have left there."""
+        before = self._read_head()
+        if before is None:
+            return
+        ((payload, effect),) = self._store.query(QUERIES["any_above"], {"after": before.seq})
+        after = self._read_head()  # whoever has just appended them has moved the head by then
+        if (payload or effect) and after is not None and after.seq <= before.seq:
+            what = "payload" if payload else "effect in the outbox"
+            self._findings.bad("payloads", before.seq + 1, f"no {what} above the head", "one")
 
     # ---------------------------------------------------------------- reporting
 

@@ -224,3 +224,25 @@ def test_an_anchor_is_left_as_it_is(tampering: Tampering, tmp_path: Path) -> Non
 
 def _otherwise_proven(envelope: Envelope) -> Envelope:
     return msgspec.structs.replace(envelope, authn="token")
+
+
+# ---------------------------------------------------------------- its other tables
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE stream SET version = version - 1 WHERE version > 1",
+        "DELETE FROM stream WHERE version = 1",
+        "DELETE FROM request WHERE position = 8",
+    ],
+)
+def test_an_anchor_whose_streams_or_requests_were_set_back(
+    tampering: Tampering, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edit: str
+) -> None:
+    """Leaves that are right do not make the rest right: what is missing of streams or keys shows in the sums."""
+    anchor = anchored(tampering)
+    assert held(tampering, anchor).ok
+    anchor._connection.execute(edit)
+    report = held(tampering, anchor)
+    assert (report.ok, report.exit_code, report.checks["anchor"].status) == (False, 11, "failed")

@@ -90,6 +90,7 @@ def test_a_ledger_that_was_shortened(tampering: Tampering, written: WrittenLedge
     checkpoint = signed(written, 9, roots(tampering)[9])
     tampering.run(
         "DELETE FROM corrigenda.payload WHERE ledger = %(ledger)s AND seq = 8",
+        "DELETE FROM corrigenda.outbox WHERE ledger = %(ledger)s AND seq = 8",
         "DELETE FROM corrigenda.event WHERE ledger = %(ledger)s AND seq = 8",
         "UPDATE corrigenda.head SET seq = 7, hash = (SELECT hash FROM corrigenda.event WHERE ledger = %(ledger)s AND "
         "seq = 7) WHERE ledger = %(ledger)s",

@@ -187,7 +187,8 @@ class TestTexts:
 
     def test_one_of_a_thing(self) -> None:
         """One event is not `1 events`."""
-        assert views.verification({**verify_report(), "events": 1}).endswith("ok: 1 event read, 11 not read, ledger size 12")
+        said = views.verification({**verify_report(), "events": 1})
+        assert said.endswith("ok: 1 event read, 11 not read, ledger size 12")
         assert [text.count(n, "row") for n in (0, 1, 2, 1000)] == ["0 rows", "1 row", "2 rows", "1,000 rows"]
 
     def test_a_status(self) -> None:
