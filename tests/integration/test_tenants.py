@@ -53,7 +53,7 @@ def test_a_tenant_has_a_ledger_of_its_own(open_here: Here) -> None:
     """RC-12: given `db init --tenant`, then a second ledger with its own event 0 and origin; repeated, nothing."""
     open_here().remember("a")
     first = init(open_here)
-    assert init(open_here) == first
+    assert init(open_here) == {name: value for name, value in first.items() if name not in ("next", "sql")}
 
     own = ledgers(open_here)
     assert own.keys() == {"local", "acme"} and own["acme"] == first["ledger"] != own["local"]

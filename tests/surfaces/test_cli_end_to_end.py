@@ -252,7 +252,13 @@ def test_a_database_of_ones_own_from_owner_to_service(
     monkeypatch.setenv("CORRIGENDA_DATABASE_URL", database_url)
     assert refused(corrigenda("memories", "remember", "tea"), "SCHEMA_MISMATCH")
     done = corrigenda("db", "init")
-    assert done.code == 0 and "next: Let the owner run: CREATE ROLE corrigenda_app LOGIN" in done.out
+    facts, _, statements = done.out.partition("\n\n")
+    assert done.code == 0 and facts.splitlines()[-1].startswith("next: ")
+    assert statements.startswith(
+        "CREATE ROLE corrigenda_app LOGIN PASSWORD '…' IN ROLE corrigenda_writer;\nALTER ROLE "
+    )
+    assert all(line.endswith(";") for line in statements.splitlines())
+    assert "next" not in corrigenda("db", "init").out
     stopped = corrigenda("memories", "remember", "tea")
     assert refused(stopped, "FORBIDDEN_ACTOR") and stopped.code == 4
     for words in (["verify"], ["status"], ["log"], ["show", "0", "--raw"], ["db", "check"], ["db", "current"]):
