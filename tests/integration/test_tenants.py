@@ -194,9 +194,10 @@ def test_only_the_owner_makes_a_further_tenant(open_here: Here) -> None:
     open_here().remember("a")
     with (
         open_bare(database_url=open_here.ledger_url, home=open_here.home, tenant="acme") as bare,
-        refused("FORBIDDEN_ACTOR"),
+        refused("FORBIDDEN_ACTOR") as refusal,
     ):
         bare.init()
+    assert "owner's URL" in refusal.error.message and "GRANT" not in refusal.error.message
     assert ledgers(open_here).keys() == {"local"}
 
 
