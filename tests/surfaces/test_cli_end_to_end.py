@@ -220,6 +220,7 @@ def test_an_unreachable_database() -> None:
     for words in (["status"], ["history", "x"], ["verify"], ["db", "check"]):
         done = corrigenda(*words, "--database-url", "postgresql://nobody@127.0.0.1:1/none")
         assert (done.code, refused(done, "UNAVAILABLE")) == (7, True), words
+        assert "nothing was stored" in done.err and "idempotency key" not in done.err, words
 
 
 def test_nothing_is_made_by_looking(home: Path) -> None:
