@@ -1,6 +1,6 @@
 """`corrigenda db`: the database under the ledger. `url`, `check` and `current` make nothing."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
@@ -29,7 +29,7 @@ def init(session: Session, origin: str | None) -> None:
     """
     with session.bare(create=True) as bare:
         made = as_document(bare.init(origin=origin))
-    give(session, made, lambda: _facts(made))
+    give(session, made, lambda: _made(made))
 
 
 @db.command(cls=Verb, epilog="\b\nExample:\n  corrigenda db migrate --database-url postgresql:///ledger")
@@ -71,6 +71,12 @@ def url(session: Session, role: Literal["owner", "writer"]) -> None:
     with session.bare(create=False) as bare:
         found = bare.database_url(role=role)
     give(session, {"url": found}, lambda: found)
+
+
+def _made(document: dict[str, Any]) -> str:  # Any: JSON
+    """Return what was made, and after an empty line the statements to run next, one a line, ready to be pasted."""
+    facts = _facts({name: value for name, value in document.items() if name != "sql"})
+    return "\n".join([facts, "", *map(inert, document["sql"])]) if "sql" in document else facts
 
 
 def _facts(document: dict[str, object]) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _REV = "REV is a revision id, or a memory id or name, which means its head."
 _TEXT = "TEXT may be - (stdin) or @FILE; write @@ for a text that begins with @."
+_KINDS = "fact, preference, learning, decision, procedure, task or other"
 
 
 @click.group("memories", cls=Noun)
@@ -32,14 +33,15 @@ def _receipt(session: Session, receipt: "Receipt", *, dry_run: bool) -> None:
 
 @memories.command(
     cls=Verb,
-    epilog='\b\nExamples:\n  corrigenda memories remember "user lives in Berlin" --tag profile --project ap\n'
-    "  git log -1 --format=%B | corrigenda memories remember - --kind note --project ap",
+    epilog=f"{_TEXT}\n\n"
+    '\b\nExamples:\n  corrigenda memories remember "user lives in Berlin" --tag profile --project ap\n'
+    "  git log -1 --format=%B | corrigenda memories remember - --kind decision --project ap",
 )
 @click.argument("content", metavar="TEXT", callback=read_text)
-@click.option("--kind", default="fact", show_default=True, metavar="K", help="What sort of memory it is.")
+@click.option("--kind", default="fact", show_default=True, metavar="K", help=f"What sort of memory it is: {_KINDS}.")
 @click.option("--tag", "tags", multiple=True, metavar="T", help="A tag; repeatable.")
 @click.option("--confidence", metavar="C", help="0 to 1, at most six places.")
-@click.option("--origin", metavar="O", help="Where it comes from: human, agent, …")
+@click.option("--origin", metavar="O", help="Where it comes from: human, agent, llm_extracted or import.")
 @click.option("--valid-from", metavar="TIME", help="Since when it is so in the world.")
 @click.option("--valid-to", metavar="TIME", help="Until when.")
 @click.option("--review-by", metavar="TIME", help="When somebody should look at it again.")
@@ -48,7 +50,7 @@ def _receipt(session: Session, receipt: "Receipt", *, dry_run: bool) -> None:
 @click.option("--user", metavar="U", help="The user whom it is about.")
 @click.option("--session", "conversation", metavar="S", help="The session it comes from.")
 @click.option("--task-family", metavar="F", help="The kind of task it serves.")
-@click.option("--visibility", metavar="V", help="Who may see it.")
+@click.option("--visibility", metavar="V", help="Who may see it: global, tenant, project, agent, user or session.")
 @click.option("--id", "memory_id", metavar="MEM", help="The name to keep it under.")
 @writes(names_revision=False)
 @pass_session
@@ -158,13 +160,14 @@ def unlink(session: Session, new: str, old: str, dry_run: bool, **how: Any) -> N
 
 @memories.command(
     cls=Verb,
-    epilog='\b\nExamples:\n  corrigenda memories search "where does the user live?" --project ap\n'
+    epilog=f"{_TEXT.replace('TEXT', 'QUERY')}\n\n"
+    '\b\nExamples:\n  corrigenda memories search "where does the user live?" --project ap\n'
     '  corrigenda memories search "metadata version" -k 3 --kind fact -o jsonl',
 )
 @click.argument("query", callback=read_text)
 @click.option("-k", "k", type=int, default=5, show_default=True, metavar="N", help="At most so many hits.")
 @click.option("--min-trust", type=click.Choice(("unverified", "verified")), default="unverified", show_default=True)
-@click.option("--kind", "kinds", multiple=True, metavar="K", help="Only this kind; repeatable.")
+@click.option("--kind", "kinds", multiple=True, metavar="K", help=f"Only this kind: {_KINDS}; repeatable.")
 @click.option("--tag", "tags", multiple=True, metavar="T", help="Only with this tag; repeatable.")
 @click.option("--agent", metavar="A", help="As this agent sees it.")
 @click.option("--user", metavar="U", help="As this user sees it.")

@@ -90,9 +90,13 @@ class BareGateway:
         return {"before": before, "revision": self.schema_current()}
 
     def init(self, *, origin: str | None = None) -> Document:
-        """Make schema, keys and the tenant's ledger where there are none; what is there stays."""
+        """Make schema, keys and the tenant's ledger where there are none; what is there stays.
+
+        Where the ledger is new and the URL's role is not one to serve it, `next` and `sql` say what makes one that is.
+        """
         migrated = self.migrate()
         tenant, files = self._settings.tenant, self._settings.keys
+        is_new = find_ledger(self._as_owner(), tenant) is None
         ledger = init_ledger(
             self._as_owner(),
             tenant=tenant,
@@ -109,7 +113,7 @@ class BareGateway:
             "revision": migrated["revision"],
             "ledger_key": str(files.ledger),
             "signing_key": str(files.signing),
-            **self._next(),
+            **(self._next() if is_new else {}),
         }
 
     # ---------------------------------------------------------------- the ledger as it lies
@@ -332,9 +336,11 @@ class BareGateway:
             self._owner = Database(self._server.owner_dsn)
         return self._owner
 
-    def _next(self) -> dict[str, str]:
+    def _next(self) -> Document:
         """Return what is to be done before this ledger can be served, if the URL's role is not one to serve it."""
-        return {"next": roles.login_advice()} if roles.excess(self._connected().own_role()) else {}
+        if self._server is not None or not roles.excess(self._connected().own_role()):
+            return {}
+        return {"next": roles.NEXT, "sql": roles.login_statements()}
 
     def _checked(self) -> Database:
         """Return the database, its schema this version's; on our own server it is brought to that where it may be."""

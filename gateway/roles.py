@@ -14,6 +14,10 @@ from ledger.store import Database, OwnRole, identifier
 from migrations import LATEST, NotAllowedError
 
 APPLICATION = "corrigenda_app"  # a name to suggest; any other will do
+NEXT = (
+    "give the service both key files, and the URL (CORRIGENDA_DATABASE_URL) of a login role of its own, which a role "
+    "with CREATEROLE makes, with a password of your choice:"
+)
 
 
 def migrate(url: str) -> None:
@@ -80,12 +84,17 @@ def excess(role: OwnRole) -> list[str]:
     return bypasses + (["owns the tables, or is a member of their owner"] if role.owns_tables else [])
 
 
-def login_advice(name: str = APPLICATION) -> str:
-    """Return what the owner runs to make a login role for a service, and what to do with it then."""
-    settings = "; ".join(f"ALTER ROLE {name} SET {setting} = '{value}'" for setting, value in TIME_OUTS.items())
+def login_statements(name: str = APPLICATION) -> list[str]:
+    """Return the SQL that makes a login role for a service, a statement each; its password is left to be filled in."""
+    settings = [f"ALTER ROLE {name} SET {setting} = '{value}';" for setting, value in TIME_OUTS.items()]
+    return [f"CREATE ROLE {name} LOGIN PASSWORD '…' IN ROLE {WRITER};", *settings]
+
+
+def login_advice() -> str:
+    """Return what is run to make a login role for a service, and what to do with it then, in one paragraph."""
     return (
-        f"Let the owner run: CREATE ROLE {name} LOGIN PASSWORD '…' IN ROLE {WRITER}; {settings}. Then give that role's "
-        "URL (CORRIGENDA_DATABASE_URL); the owner's is for `corrigenda db init` and `corrigenda db migrate`."
+        f"Let a role with CREATEROLE run: {' '.join(login_statements())} Then give that role's URL "
+        "(CORRIGENDA_DATABASE_URL); the owner's is for `corrigenda db init` and `corrigenda db migrate`."
     )
 
 

@@ -54,7 +54,7 @@ def read_settings(
         home=place,
         keys=keys,
         anchors=Path(environ.get("CORRIGENDA_ANCHOR") or place / "anchor").expanduser().absolute(),
-        tenant=_tenant(tenant or environ.get("CORRIGENDA_TENANT") or TENANT),
+        tenant=_tenant(environ.get("CORRIGENDA_TENANT") or TENANT if tenant is None else tenant),
         project=project or environ.get("CORRIGENDA_PROJECT") or None,
         actor=actor or environ.get("CORRIGENDA_ACTOR") or f"human:{_user()}",
         embedder=embedder or environ.get("CORRIGENDA_EMBEDDER") or "builtin",
@@ -97,10 +97,10 @@ def _user() -> str:
 
 
 def _tenant(name: str) -> str:
-    if len(name) > NAME_CHARS_MAX or not name.isprintable() or name != name.strip():
+    if not 0 < len(name) <= NAME_CHARS_MAX or not name.isprintable() or name != name.strip():
         refuse(
             "VALIDATION_FAILED",
-            f"A tenant (--tenant, CORRIGENDA_TENANT) should be a name of at most {NAME_CHARS_MAX} printable characters "
+            f"A tenant (--tenant, CORRIGENDA_TENANT) should be a name of 1 to {NAME_CHARS_MAX} printable characters "
             "without spaces around it, and another text was given.",
             fields=[{"field": "tenant", "problem": "is not such a name"}],
         )

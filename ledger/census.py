@@ -53,8 +53,21 @@ def survey(connection: psycopg.Connection[Row], files: KeyFiles) -> frozenset[st
     """
     if not check_rows(connection):
         return frozenset()
-    found = [Opening(*row) for row in connection.execute(QUERIES["read_openings"])]
-    return frozenset(_origins(found, files))
+    return frozenset(_origins(_openings(connection), files))
+
+
+def _openings(connection: psycopg.Connection[Row]) -> list[Opening]:
+    try:
+        return [Opening(*row) for row in connection.execute(QUERIES["read_openings"])]
+    except psycopg.errors.InsufficientPrivilege as error:
+        role = connection.info.user
+        raise failure(
+            "FORBIDDEN_ACTOR",
+            "A further tenant's ledger is made by the tables' owner, who sees what others there are, and the database "
+            f"role {role} is not the owner; nothing was made. Give the owner's URL for this one command "
+            "(--database-url).",
+            role=role,
+        ) from error
 
 
 def _origins(found: list[Opening], files: KeyFiles) -> Iterator[str]:

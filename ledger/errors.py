@@ -74,6 +74,11 @@ class ConflictError(CorrigendaError):
 class UnavailableError(CorrigendaError):
     """Something that is needed does not answer; nothing was decided."""
 
+    @property
+    def retriable(self) -> bool:
+        """Report whether the same request may succeed later: not where whoever raised it says that it lasts."""
+        return self.details.get("retriable", REGISTRY[self.code].retriable)
+
 
 class IntegrityError(CorrigendaError):
     """What is stored is not what was written. Never caught below the edge."""

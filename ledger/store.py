@@ -90,10 +90,13 @@ class Database:
         self._begins: dict[Sight, bytes] = {}
         self._process = os.getpid()
         self._connection: psycopg.Connection[Row] | None = None
+        self._was_reached = False  # and so something may have been stored already, by us or for us
 
     def another(self) -> "Database":
         """Return the same database for another connection."""
-        return Database(self.url, pooled=self.pooled, durable=self._durable, revive=self._revive)
+        other = Database(self.url, pooled=self.pooled, durable=self._durable, revive=self._revive)
+        other._was_reached = self._was_reached
+        return other
 
     def close(self) -> None:
         """Close the connection; the next use makes a new one."""
@@ -123,7 +126,7 @@ class Database:
                 with self._whole(connection, sight) if depth == 0 else _part(connection, sight, around):
                     yield connection
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                raise _unavailable(error, lost=not self._is_alive()) from error
+                raise self._unavailable(error) from error
             except psycopg.errors.InsufficientPrivilege as error:
                 raise _forbidden(error, self.role) from error
             except psycopg.Error as error:
@@ -185,6 +188,7 @@ class Database:
         if self._connection is None or not self._is_idle():
             self._drop()
             self._connection = self._prepared()
+            self._was_reached = True
         return self._connection
 
     def _held(self) -> psycopg.Connection[Row]:
@@ -225,6 +229,11 @@ class Database:
         return psycopg.connect(
             self.url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, application_name="corrigenda"
         )
+
+    def _unavailable(self, error: Exception) -> Exception:
+        if not self._was_reached:
+            return _unreachable(error)
+        return _unavailable(error, lost=not self._is_alive())
 
     def _is_alive(self) -> bool:
         return self._connection is not None and not (self._connection.broken or self._connection.closed)
@@ -438,6 +447,14 @@ def _forbidden(error: Exception, role: str) -> Exception:
         f"a member of corrigenda_writer, which the tables' owner makes: GRANT corrigenda_writer TO {identifier(role)}. "
         "`corrigenda db init` and `corrigenda db migrate` need the owner's URL.",
         role=role,
+    )
+
+
+def _unreachable(error: Exception) -> Exception:
+    return failure(
+        "UNAVAILABLE",
+        f"The database was needed, and no connection to it could be made ({driver.said(error)}); nothing was stored. "
+        "Check that the server runs and the URL is right.",
     )
 
 

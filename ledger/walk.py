@@ -271,7 +271,7 @@ class Walk:
                 "INTEGRITY_BROKEN",
                 f"The ledger has lost entries or was put back to an earlier state: it was verified up to position "
                 f"{self.position} before, and its head is at {row.seq} now. Nothing is served or written. Restore the "
-                "newest backup; a copy that ends earlier has to be accepted by name.",
+                "newest backup; there is no way yet to accept a copy that ends earlier.",
                 position=row.seq + 1,
                 check="anchor",
                 expected=f"a head at {self.position}",

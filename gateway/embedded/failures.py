@@ -41,10 +41,14 @@ class ServerGone(Exception):
 
 
 def trouble(reason: Reason, message: str) -> CorrigendaError:
-    """Return the registry's error for `reason`: another user's home is forbidden, all else unavailable."""
+    """Return the registry's error for `reason`: another user's home is forbidden, all else unavailable.
+
+    Data of another version stay that, so trying again is not offered for them.
+    """
     code = "FORBIDDEN_ACTOR" if reason == "HOME_OF_ANOTHER" else "UNAVAILABLE"
     readable = message.encode("utf-8", "replace").decode()  # a path need not be UTF-8
-    return failure(code, readable, reason=reason)
+    lasting = {"retriable": False} if reason == "OTHER_VERSION" else {}
+    return failure(code, readable, reason=reason, **lasting)
 
 
 def unwritable(path: Path, error: OSError) -> CorrigendaError:

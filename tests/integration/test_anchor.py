@@ -169,6 +169,9 @@ def test_an_old_backup_is_told_and_the_newest_one_heals(begun: Here) -> None:
     for act in ACTS.values():
         lost(lambda act=act: act(gateway), size)
     lost(begun, size)
+    with refused("INTEGRITY_BROKEN") as refusal:
+        begun()
+    assert "no way yet to accept a copy that ends earlier" in refusal.error.message
     new.put_back()
     assert gateway.show("office").content == "the office is in Hamburg"
     assert gateway.remember("and there is life in it").warnings == ()

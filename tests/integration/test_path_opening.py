@@ -9,16 +9,20 @@ import pytest
 import corrigenda
 from gateway import checks
 from gateway.bootstrap import open_bare
+from ledger.store import Database
 from tests.house import last_position, refused, rows, tamper
 from tests.integration.conftest import Here
+
+NOBODY = "host=127.0.0.1 port=1 dbname=none connect_timeout=2"
 
 
 def test_a_database_that_does_not_answer_is_unavailable(home: Path) -> None:
     """OH-23: given a URL where no server listens, when it is opened, then UNAVAILABLE, retriable, and no file made."""
     with refused("UNAVAILABLE") as refusal:
-        corrigenda.open("host=127.0.0.1 port=1 dbname=none connect_timeout=2", home=home, project="p")
+        corrigenda.open(NOBODY, home=home, project="p")
 
     assert refusal.error.retriable and refusal.error.exit_code == 7
+    assert "nothing was stored" in refusal.error.message
     assert list(home.iterdir()) == []
 
 
@@ -232,3 +236,15 @@ def test_doctor_recommends_an_account_to_root(
     assert ("account" in found) is told
     if told:
         assert found["account"][0] and "useradd --system corrigenda" in found["account"][1]
+
+
+def test_once_there_was_a_connection_nobody_says_that_nothing_was_stored(ledger_url: str) -> None:
+    """Given a database that was reached and then is not any more, then a message leaves open what took effect."""
+    database = Database(ledger_url)
+    database.schema_version()
+    database.close()
+    database.url = NOBODY
+    for one in (database, database.another()):
+        with refused("UNAVAILABLE") as refusal, one.transaction():
+            pass
+        assert "is not known" in refusal.error.message and "nothing was stored" not in refusal.error.message

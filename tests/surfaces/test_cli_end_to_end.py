@@ -220,6 +220,7 @@ def test_an_unreachable_database() -> None:
     for words in (["status"], ["history", "x"], ["verify"], ["db", "check"]):
         done = corrigenda(*words, "--database-url", "postgresql://nobody@127.0.0.1:1/none")
         assert (done.code, refused(done, "UNAVAILABLE")) == (7, True), words
+        assert "nothing was stored" in done.err and "idempotency key" not in done.err, words
 
 
 def test_nothing_is_made_by_looking(home: Path) -> None:
@@ -252,7 +253,13 @@ def test_a_database_of_ones_own_from_owner_to_service(
     monkeypatch.setenv("CORRIGENDA_DATABASE_URL", database_url)
     assert refused(corrigenda("memories", "remember", "tea"), "SCHEMA_MISMATCH")
     done = corrigenda("db", "init")
-    assert done.code == 0 and "next: Let the owner run: CREATE ROLE corrigenda_app LOGIN" in done.out
+    facts, _, statements = done.out.partition("\n\n")
+    assert done.code == 0 and facts.splitlines()[-1].startswith("next: ")
+    assert statements.startswith(
+        "CREATE ROLE corrigenda_app LOGIN PASSWORD '…' IN ROLE corrigenda_writer;\nALTER ROLE "
+    )
+    assert all(line.endswith(";") for line in statements.splitlines())
+    assert "next" not in corrigenda("db", "init").out
     stopped = corrigenda("memories", "remember", "tea")
     assert refused(stopped, "FORBIDDEN_ACTOR") and stopped.code == 4
     for words in (["verify"], ["status"], ["log"], ["show", "0", "--raw"], ["db", "check"], ["db", "current"]):

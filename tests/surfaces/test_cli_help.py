@@ -1,12 +1,15 @@
 """The help, the version, and what is said of a misspelt command."""
 
 import json
+import re
+from typing import get_args
 
 import click
 import pytest
 from cli_hands import corrigenda, refused
 
 from cli.main import corrigenda as root
+from gateway import schemas
 
 
 def test_every_command_is_where_it_is_said_to_be() -> None:
@@ -67,3 +70,29 @@ def test_the_help_tells_of_abbreviations() -> None:
 def test_help_is_not_cut(noun: str) -> None:
     """The list of verbs has their first sentences whole."""
     assert "..." not in corrigenda(noun, "--help").out
+
+
+def test_the_help_names_what_an_option_may_be() -> None:
+    """The allowed values of `remember` and `search` stand in their help, every one and no other."""
+    for verb, option, allowed in (
+        ("remember", "kind", schemas.Kind),
+        ("remember", "origin", schemas.Origin),
+        ("remember", "visibility", schemas.Visibility),
+        ("search", "kind", schemas.Kind),
+    ):
+        told = " ".join(corrigenda("memories", verb, "--help").out.split())
+        found = re.search(rf"--{option} [A-Z] [^:]+: ((?:\w+, )*\w+ or \w+)", told)
+        assert found and tuple(re.split(", | or ", found[1])) == get_args(allowed), (verb, option)
+
+
+def test_no_example_asks_for_a_kind_that_is_refused() -> None:
+    """Each `--kind` in the examples of `memories` is one that there is."""
+    shown = "".join(corrigenda("memories", verb, "--help").out for verb in ("remember", "search"))
+    examples = re.findall(r"corrigenda memories .*--kind (\w+)", shown)
+    assert examples and set(examples) <= set(get_args(schemas.Kind))
+
+
+@pytest.mark.parametrize(("verb", "word"), [("remember", "TEXT"), ("correct", "TEXT"), ("search", "QUERY")])
+def test_the_help_says_where_a_text_may_come_from(verb: str, word: str) -> None:
+    """Where stdin and a file may stand for a text, the help says so."""
+    assert f"{word} may be - (stdin) or @FILE" in " ".join(corrigenda("memories", verb, "--help").out.split())

@@ -135,6 +135,13 @@ def test_the_environment_chooses_a_tenant_and_an_option_wins(monkeypatch: pytest
         assert connection.execute("SELECT count(*) FROM corrigenda.tenant").fetchone() == (2,)
 
 
+def test_an_empty_tenant_is_not_the_one_without_a_name() -> None:
+    """`--tenant ""`, as of a variable that is not set, is VALIDATION_FAILED, exit 2, and not `local`."""
+    for words in (("--tenant", "", "status"), ("db", "init", "--tenant", "")):
+        done = corrigenda(*words)
+        assert done.code == 2 and "VALIDATION_FAILED" in done.err, words
+
+
 def test_a_tenant_that_is_not_there_names_the_command_that_makes_it(owner: str) -> None:
     """NOT_CONFIGURED, exit 3, and the command works as it is printed, for the tables' owner."""
     done = corrigenda("status", "--tenant", "new one")
