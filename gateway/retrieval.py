@@ -86,7 +86,10 @@ class Retrieval:
             return "filtered"
         store = self._ledger.store
         (found,) = store.query(QUERIES["any_revision"], {"gen": store.head().gen, "project": scope.project})
-        return "headless" if found[0] else "nothing_indexed"
+        any_at_all, any_head = found
+        if any_head:  # one that this reader may not see, or that the index does not hold (yet)
+            return "no_match"
+        return "headless" if any_at_all else "nothing_indexed"
 
     def _confirm(self, near: _Near, request: SearchRequest, scope: ScopeIds, warnings: list[str]) -> Iterator[Hit]:
         """Yield a hit for each neighbour that its lineage's last event says is the head, as the reader may see it."""

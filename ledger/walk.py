@@ -233,14 +233,6 @@ class Walk:
             finally:  # an entry before the first unreadable one may be the first that is wrong
                 self.follow(entries)
 
-    def _follow_to(self, position: int, store: Store) -> None:
-        while self.position < position:
-            page = [stored for stored in store.after(self.position, PAGE) if stored.seq <= position]
-            if not page:
-                raise broken(self._head.size, "chain", "an entry", "none, and the head is above it")
-            self.follow_page(page)
-            self.keep()
-
     # ---------------------------------------------------------------- holding against it
 
     def check(self, stored: Stored) -> Entry:

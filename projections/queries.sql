@@ -25,8 +25,12 @@ SELECT DISTINCT lineage FROM corrigenda.revision
 WHERE ledger = %(ledger)s AND gen = %(gen)s AND starts_with(revision, %(prefix)s) ORDER BY lineage LIMIT 10
 
 -- name: any_revision
+-- Whether a project has revisions at all, and whether one of them is a head.
 SELECT EXISTS (SELECT 1 FROM corrigenda.revision
-WHERE ledger = %(ledger)s AND gen = %(gen)s AND project = %(project)s)
+               WHERE ledger = %(ledger)s AND gen = %(gen)s AND project = %(project)s),
+       EXISTS (SELECT 1 FROM corrigenda.revision
+               WHERE ledger = %(ledger)s AND gen = %(gen)s AND project = %(project)s
+                 AND state = 'active' AND trust <> 'revoked')
 
 -- name: count_states
 SELECT CASE WHEN trust = 'revoked' AND state = 'active' THEN 'revoked' ELSE state END AS state, count(*)
