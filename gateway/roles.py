@@ -15,8 +15,9 @@ from migrations import LATEST, NotAllowedError
 
 APPLICATION = "corrigenda_app"  # a name to suggest; any other will do
 NEXT = (
-    "give the service both key files, and the URL (CORRIGENDA_DATABASE_URL) of a login role of its own, which a role "
-    "with CREATEROLE makes, with a password of your choice:"
+    "give the service both key files, and the URL (CORRIGENDA_DATABASE_URL) of a login role of its own; with a "
+    f"password of your choice it is made by a role with CREATEROLE that may grant {WRITER} "
+    "(who made that, or a superuser):"
 )
 
 
@@ -93,8 +94,9 @@ def login_statements(name: str = APPLICATION) -> list[str]:
 def login_advice() -> str:
     """Return what is run to make a login role for a service, and what to do with it then, in one paragraph."""
     return (
-        f"Let a role with CREATEROLE run: {' '.join(login_statements())} Then give that role's URL "
-        "(CORRIGENDA_DATABASE_URL); the owner's is for `corrigenda db init` and `corrigenda db migrate`."
+        f"Let a role with CREATEROLE that may grant {WRITER} run: {' '.join(login_statements())} Then give "
+        "that role's URL (CORRIGENDA_DATABASE_URL); the owner's is for `corrigenda db init` and `corrigenda db "
+        "migrate`."
     )
 
 
