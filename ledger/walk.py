@@ -250,8 +250,8 @@ class Walk:
             raise failure(
                 "INTEGRITY_BROKEN",
                 f"The head row should be of incarnation {self._incarnation}, as the anchor is, and it is of "
-                f"incarnation {row.incarnation}. Nothing is served or written: a copy of the ledger, or its restored "
-                "backup, has to be accepted by name.",
+                f"incarnation {row.incarnation}. Nothing is served or written. Put the head row right, or restore the "
+                "newest backup.",
                 position=row.seq,
                 check="anchor",
                 expected=f"incarnation {self._incarnation}",
