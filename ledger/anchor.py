@@ -154,16 +154,22 @@ class Anchor:
 
     def leaves(self, first: int, count: int) -> bytes:
         """Return the leaf hashes of at most `count` entries from a position on, 32 bytes each; fewer at the end."""
+        found = self._read_leaves(first, count)
+        if len(found) < count * LEAF_BYTES:
+            reached = self.state().size
+            found = self._read_leaves(first, count)  # again, after the size: another process may just have added some
+            if len(found) // LEAF_BYTES < min(count, reached - first):
+                raise Unusable("has lost leaves")
+        return found
+
+    def _read_leaves(self, first: int, count: int) -> bytes:
         rows = self._all("read_leaves", (first >> ROW_BITS, (first + max(count, 1) - 1) >> ROW_BITS))
         for number, (place, hashes, crc) in enumerate(rows):
             _check(crc, place, hashes)
             if place != (first >> ROW_BITS) + number or (len(hashes) != ROW_BYTES and number + 1 < len(rows)):
                 raise Unusable("has lost leaves")
         joined, skipped = b"".join(hashes for _, hashes, _ in rows), (first & (ROW_LEAVES - 1)) * LEAF_BYTES
-        found = joined[skipped : skipped + count * LEAF_BYTES]
-        if len(found) < count * LEAF_BYTES and first + len(found) // LEAF_BYTES < self.state().size:
-            raise Unusable("has lost leaves")
-        return found
+        return joined[skipped : skipped + count * LEAF_BYTES]
 
     def root(self, size: int | None = None) -> bytes:
         """Return the root of the tree over the first `size` entries, all by default. Beyond them: ValueError."""

@@ -161,7 +161,7 @@ def in_memory() -> sqlite3.Connection:
 
 def check(connection: sqlite3.Connection, path: Path, *, ledger: str, origin: str) -> None:
     """Refuse a file of another kind, of another ledger, or whose size and rows contradict each other."""
-    with faults(path):
+    with faults(path), transaction(connection, "BEGIN"):  # one sight of it: another process may be adding to it
         if connection.execute(STATEMENTS["read_format"]).fetchall() != [(FORMAT,)]:
             raise Unusable("is in no format that this version knows")
         ((found, named, size),) = connection.execute(STATEMENTS["read_meta"])

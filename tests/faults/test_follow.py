@@ -21,6 +21,11 @@ from tests.house import tamper
 SLOW_S = 60.0
 
 
+def _hears_interrupts() -> None:
+    """Undo what a shell does to whatever it runs in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Follower:
     """A `log --follow -o jsonl` that runs, and what it has printed."""
 
@@ -33,6 +38,7 @@ class Follower:
             cwd=ROOT,
             env={f"CORRIGENDA_{name.upper()}": str(value) for name, value in given.items()}
             | {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "PYTHONWARNINGS": "error"},
+            preexec_fn=_hears_interrupts,
         )
         self._watchdog = threading.Timer(SLOW_S, self._process.kill)
         self._watchdog.start()

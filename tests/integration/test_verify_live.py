@@ -45,7 +45,7 @@ def test_a_ledger_that_grows_meanwhile(open_here: Here, since: bool) -> None:
         with writing(open_here):
             for _ in range(12):
                 report: Verification = bare.verify(since=note if since else None)
-                assert report.ok, report.checks
+                assert report.ok, [check for check in report.checks.values() if check.status == "failed"]
                 assert "everything was read" not in (report.checks["checkpoints"].why or "")
                 sizes.append(report.size)
                 note = bare.sign_checkpoint()["note"].encode()

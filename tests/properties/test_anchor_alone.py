@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger import tree
+from ledger import anchor_file, tree
 from ledger.anchor import Anchor, Unusable
 from ledger.digest import GENESIS
 from tests.anchors import LEDGER, ORIGIN, assert_holds, file_of, link, links, opened
@@ -368,3 +368,24 @@ def test_a_forked_child_leaves_it_alone(tmp_path: Path) -> None:
     anchor.extend(ALL[3:4])
     assert_holds(anchor, ALL[:4])
     anchor.close()
+
+
+@pytest.mark.parametrize("moment", ["length(hashes)", "SELECT place, hashes"])
+def test_one_that_grows_while_it_is_looked_at_is_not_damaged(tmp_path: Path, moment: str) -> None:
+    """Whatever another process adds between two looks, what was there is there."""
+    path = file_of(tmp_path, 5)
+    mine, another = opened(path), opened(path)
+    grown: list[bool] = []
+
+    def grow(statement: str) -> None:
+        if moment in statement and not grown:
+            grown.append(True)
+            another.extend(links(5, 9))
+
+    mine._connection.set_trace_callback(grow)
+    anchor_file.check(mine._connection, path, ledger=LEDGER, origin=ORIGIN)
+    found = mine.leaves(3, 10)
+    assert grown
+    assert found == b"".join(one.leaf for one in links(3, 5 if len(found) == 64 else 9))
+    mine.close()
+    another.close()

@@ -91,6 +91,7 @@ def test_verify_finds_a_shortened_ledger(ledger: str, home: Path, tmp_path: Path
         connection.execute("SET session_replication_role = replica")
         connection.execute("DELETE FROM corrigenda.event WHERE seq = (SELECT max(seq) FROM corrigenda.event)")
         connection.execute("DELETE FROM corrigenda.payload WHERE seq > (SELECT max(seq) FROM corrigenda.event)")
+        connection.execute("DELETE FROM corrigenda.outbox WHERE seq > (SELECT max(seq) FROM corrigenda.event)")
         connection.execute(
             "UPDATE corrigenda.head SET (seq, hash) ="
             " (SELECT seq, hash FROM corrigenda.event ORDER BY seq DESC LIMIT 1)"
