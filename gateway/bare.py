@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from gateway import anchoring, anchors, checkpoints, checks, roles, signing
+from gateway import anchor_report, anchors, checkpoints, checks, roles, signing
 from gateway.embedded import Say, Server, attach, locate
 from gateway.following import Waiting
 from gateway.listing import Listing, Wanted
@@ -271,7 +271,7 @@ class BareGateway:
     def status(self) -> Status:
         """Return one screen about the ledger and what is derived from it."""
         store = self._opened()
-        anchor = anchoring.look(store, self._settings.anchors)
+        anchor = anchor_report.look(store, self._settings.anchors)
         row = store.head()
         chain, problem = self._chain(row.seq)
         cursor, embedder, items = _generation(self._settings.home / "index" / store.ledger)

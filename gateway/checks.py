@@ -5,7 +5,7 @@ import pwd
 from collections.abc import Callable
 from importlib import metadata
 
-from gateway import anchoring
+from gateway import anchor_report
 from gateway.embedded.places import NAME
 from gateway.roles import check_role
 from gateway.settings import Settings
@@ -133,6 +133,6 @@ def _key(settings: Settings, store: Callable[[], Store], keys: Callable[[], Ledg
 
 def _anchor(settings: Settings, store: Store) -> str:
     try:
-        return anchoring.examine(store, settings.anchors)
+        return anchor_report.examine(store, settings.anchors)
     except Unusable as fault:
         raise unfit_file(anchor_path(settings.anchors, store.ledger), fault) from fault

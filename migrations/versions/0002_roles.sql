@@ -65,40 +65,18 @@ CREATE TRIGGER refuse_delete BEFORE DELETE ON corrigenda.outbox
 
 -- A transaction names its ledger: set_config('corrigenda.ledger', …, true). Named none, it sees and writes no row.
 -- FORCEd, so that the owner is no exception; a step that has to touch rows lifts that for its own transaction.
-ALTER TABLE corrigenda.head ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-
-CREATE POLICY of_ledger ON corrigenda.head
-    USING (ledger = nullif(current_setting('corrigenda.ledger', true), ''));
-
-ALTER TABLE corrigenda.event ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-
-CREATE POLICY of_ledger ON corrigenda.event
-    USING (ledger = nullif(current_setting('corrigenda.ledger', true), ''));
-
-ALTER TABLE corrigenda.payload ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-
-CREATE POLICY of_ledger ON corrigenda.payload
-    USING (ledger = nullif(current_setting('corrigenda.ledger', true), ''));
-
-ALTER TABLE corrigenda.outbox ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-
-CREATE POLICY of_ledger ON corrigenda.outbox
-    USING (ledger = nullif(current_setting('corrigenda.ledger', true), ''));
-
-ALTER TABLE corrigenda.embedding ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-
-CREATE POLICY of_ledger ON corrigenda.embedding
-    USING (ledger = nullif(current_setting('corrigenda.ledger', true), ''));
-
-ALTER TABLE corrigenda.revision ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-
-CREATE POLICY of_ledger ON corrigenda.revision
-    USING (ledger = nullif(current_setting('corrigenda.ledger', true), ''));
-
-ALTER TABLE corrigenda.directory ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-
-CREATE POLICY of_ledger ON corrigenda.directory
-    USING (ledger = nullif(current_setting('corrigenda.ledger', true), ''));
+DO $$
+DECLARE
+    named text;
+BEGIN
+    FOREACH named IN ARRAY ARRAY['head', 'event', 'payload', 'outbox', 'embedding', 'revision', 'directory'] LOOP
+        EXECUTE format('ALTER TABLE corrigenda.%I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', named);
+        EXECUTE format(
+            'CREATE POLICY of_ledger ON corrigenda.%I '
+            'USING (ledger = nullif(current_setting(''corrigenda.ledger'', true), ''''))', named);
+    END LOOP;
+END
+$$;
 
 -- The maintainer removes generations of the read models that are not live.
 CREATE POLICY retired_only ON corrigenda.revision AS RESTRICTIVE FOR DELETE TO corrigenda_maintainer
