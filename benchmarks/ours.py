@@ -20,7 +20,7 @@ from ledger.appending import Projector
 from ledger.clock import new_ulid, system_clock
 from ledger.committer import Committer
 from ledger.errors import CorrigendaError
-from ledger.memories import LineageLinked, LineageState, Provenance, Remember, RevisionText
+from ledger.memories import LineageLinked, LineageState, Remember, RevisionText
 from ledger.message import HEADLESS, Edge, Event, Reason, ScopeIds
 from ledger.opening import KeyFiles, open_ledger
 from ledger.sealing import Draft
@@ -124,7 +124,7 @@ class RawLedger:
             origin="agent",
             scope=SCOPE,
             visibility="project",
-            text=_text(told),
+            text=RevisionText.plain(told),
         )
         (event,) = memories.decide(LineageState(), wish)
         return f"mem_{new_ulid()}", event
@@ -197,21 +197,3 @@ def commands(url: str, home: Path) -> Generator[Commands]:
 
 def _gateway(url: str, home: Path) -> "corrigenda.Gateway":
     return corrigenda.open(url, home=home, project=PROJECT, actor="agent:bench", embedder="none")
-
-
-def _text(told: str) -> RevisionText:
-    return RevisionText(
-        applies=None,
-        confidence=None,
-        content=told,
-        evidence=(),
-        institutional=None,
-        provenance=Provenance(run=None, session=None, sources=()),
-        reason=None,
-        recorded_at=None,
-        review_by=None,
-        subjects=(),
-        tags=(),
-        valid_from=None,
-        valid_to=None,
-    )

@@ -18,7 +18,7 @@ from gateway.writing import Writer
 from ledger.codec import canonical
 from ledger.digest import public
 from ledger.errors import CorrigendaError, IntegrityError, UnavailableError, refuse
-from ledger.memories import Command, Correct, Provenance, Remember, Retire, RevisionText
+from ledger.memories import Command, Correct, Remember, Retire, RevisionText
 from ledger.message import ScopeIds
 from ledger.verified import VerifiedLedger
 
@@ -181,18 +181,4 @@ def _pages(steps: Iterator[Step]) -> Iterator[list[Step]]:
 
 
 def _text(row: ParsedRow) -> RevisionText:
-    return RevisionText(
-        applies=None,
-        confidence=None,
-        content=row.content,
-        evidence=(),
-        institutional=None,
-        provenance=Provenance(run=None, session=None, sources=(row.name,)),
-        reason=None,
-        recorded_at=None,
-        review_by=None,
-        subjects=(),
-        tags=(),
-        valid_from=row.valid_from,
-        valid_to=None,
-    )
+    return RevisionText.plain(row.content, sources=(row.name,), valid_from=row.valid_from)

@@ -177,6 +177,27 @@ class RevisionText(Payload, frozen=True, kw_only=True):
     valid_from: str | None
     valid_to: str | None
 
+    @classmethod
+    def plain(
+        cls, content: str, *, reason: str | None = None, sources: tuple[str, ...] = (), valid_from: str | None = None
+    ) -> "RevisionText":
+        """Return what a revision says of which no more is known than this."""
+        return cls(
+            applies=None,
+            confidence=None,
+            content=content,
+            evidence=(),
+            institutional=None,
+            provenance=Provenance(run=None, session=None, sources=sources),
+            reason=reason,
+            recorded_at=None,
+            review_by=None,
+            subjects=(),
+            tags=(),
+            valid_from=valid_from,
+            valid_to=None,
+        )
+
 
 # ---------------------------------------------------------------- state
 

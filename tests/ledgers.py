@@ -8,7 +8,7 @@ from ledger.chain import Entry
 from ledger.clock import Clock, new_ulid, system_clock
 from ledger.committer import Committer
 from ledger.governance import AssignedName, NameAssigned
-from ledger.memories import Command, Correct, LineageState, Provenance, Remember, RevisionText
+from ledger.memories import Command, Correct, LineageState, Remember, RevisionText
 from ledger.message import Event, ScopeIds
 from ledger.opening import KeyFiles, open_ledger
 from ledger.sealing import Draft
@@ -23,21 +23,7 @@ SCOPE = ScopeIds(agent=None, project="prj_01JZ8Q0000000000000000000B", session=N
 
 def text(content: str, *, reason: str | None = None) -> RevisionText:
     """Return a payload that says no more than `content`."""
-    return RevisionText(
-        applies=None,
-        confidence=None,
-        content=content,
-        evidence=(),
-        institutional=None,
-        provenance=Provenance(run=None, session=None, sources=()),
-        reason=reason,
-        recorded_at=None,
-        review_by=None,
-        subjects=(),
-        tags=(),
-        valid_from=None,
-        valid_to=None,
-    )
+    return RevisionText.plain(content, reason=reason)
 
 
 def remember(revision: str, content: str, *, first: int = -1, kind: str = "fact", scope: ScopeIds = SCOPE) -> Remember:
