@@ -168,7 +168,7 @@ def _batches(who: Contenders, seconds: float) -> list[Case]:
         for functions in (False, True):
             cases.append(_library_batches(library, seconds, functions=functions))
     if store is not None:
-        run = lambda: measure(lambda _: store.batches(BATCH), threads=1, seconds=seconds, events_per_call=BATCH)  # noqa: E731
+        run = lambda: measure(lambda _: store.batches(BATCH), threads=1, seconds=seconds, events_per_call=BATCH)  # noqa: E731 - as the others
         cases.append(Case("message-db, batch of 1,000", run))
     return cases
 

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 from uuid import uuid4  # noqa: TID251 - the peer wants UUIDs
 
-from eventsourcing.persistence import InfrastructureFactory, StoredEvent  # pyright: ignore[reportMissingImports]
+from eventsourcing.persistence import InfrastructureFactory, StoredEvent  # pyright: ignore[reportMissingImports] - its own venv
 
 from benchmarks.workload import Append, body, measure
 

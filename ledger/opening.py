@@ -104,7 +104,7 @@ def check_not_lost(kept: Path | None) -> None:
             "INTEGRITY_BROKEN",
             f"An anchor was kept of a ledger ({kept}), and the database holds no ledger at all: it was lost or "
             "emptied, or this is another database. Nothing was made. Put the data back from a backup, or check the "
-            "URL. If a new ledger is meant, move the anchor away first.",
+            "URL. If a new ledger is meant, use another home (CORRIGENDA_HOME), or move the anchor away first.",
             check="anchor",
             expected="the ledger that the anchor was kept of",
             found="none",

@@ -75,7 +75,7 @@ class Appends:
 
     def submit(self, *streams: str, **words: object) -> "Future[Outcome]":
         """Submit such an append."""
-        return self.committer.submit(self.draft(*streams, **words))  # pyright: ignore[reportArgumentType]
+        return self.committer.submit(self.draft(*streams, **words))  # pyright: ignore[reportArgumentType] - as they come
 
     def store(self, *streams: str, **words: object) -> list[int]:
         """Store such an append, and return its positions."""
@@ -99,7 +99,7 @@ def _event(name: str, kind: str) -> Event:
 @contextmanager
 def whole(url: str, home: Path, **words: object) -> Generator[Appends]:
     """Give a process's hands; what they leave has to be whole."""
-    with closing(Appends(url, home, **words)) as appends:  # pyright: ignore[reportArgumentType]
+    with closing(Appends(url, home, **words)) as appends:  # pyright: ignore[reportArgumentType] - as they come
         yield appends
     assert_whole(url, home)
 

@@ -1,11 +1,14 @@
 """Fixtures of the fault tests."""
 
 import os
-from collections.abc import Generator
+import shutil
+import tempfile
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
+from gateway.embedded import stop
 from projections import embedders
 from tests.faults.children import COUNTING, Counting
 from tests.faults.embedded_home import House, caller, ordinary
@@ -48,6 +51,18 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [*os.environ]:
         if name.startswith(("CORRIGENDA_", "DATABASE_URL")) and not name.startswith("CORRIGENDA_TEST_"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def fresh_home() -> Iterator[Path]:
+    """A home that is not made yet; whatever embedded server it comes to have is removed with it."""
+    folder = Path(tempfile.mkdtemp(prefix="corrigenda-test-"))
+    home = folder / "home"
+    try:
+        yield home
+    finally:
+        stop(home, remove=True)
+        shutil.rmtree(folder)
 
 
 @pytest.fixture

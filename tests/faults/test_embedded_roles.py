@@ -1,10 +1,7 @@
 """The embedded server's roles: made with the cluster, mended in one that is older, by however many at once."""
 
-import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -32,18 +29,6 @@ def nobodys_settings(no_settings: None) -> None:
     """No test here may depend on the settings of whoever runs it."""
 
 
-@pytest.fixture
-def own_home() -> Iterator[Path]:
-    """A home in which an embedded server is made, and removed with it."""
-    folder = Path(tempfile.mkdtemp(prefix="corrigenda-test-"))
-    home = folder / "home"
-    try:
-        yield home
-    finally:
-        stop(home, remove=True)
-        shutil.rmtree(folder)
-
-
 def as_before_roles(server: Server) -> None:
     """Make a cluster what the first version left: tables without walls, and no role but the owner."""
     with psycopg.connect(server.owner_dsn, autocommit=True) as owner:
@@ -64,24 +49,24 @@ def as_before_roles(server: Server) -> None:
 
 
 @pytest.fixture
-def older(own_home: Path) -> Path:
+def older(fresh_home: Path) -> Path:
     """A home with a ledger, as the version before the roles left it: its server stopped, its ident map shorter."""
-    with corrigenda.open(home=own_home, project="p", embedder="none") as ledger:
+    with corrigenda.open(home=fresh_home, project="p", embedder="none") as ledger:
         ledger.remember("the office is in Berlin", memory_id="office")
-    with attach(own_home, create=False) as server:
+    with attach(fresh_home, create=False) as server:
         as_before_roles(server)
         identities = server.place.state / "pg_ident.conf"
-    stop(own_home)
+    stop(fresh_home)
     kept = [line for line in identities.read_text().splitlines() if line.endswith(" corrigenda")]
     identities.write_text("\n".join(kept) + "\n")
-    return own_home
+    return fresh_home
 
 
-def test_a_ledger_is_used_as_its_writer(own_home: Path) -> None:
+def test_a_ledger_is_used_as_its_writer(fresh_home: Path) -> None:
     """Whoever opens a home logs in as corrigenda_writer, with time-outs that are the role's own; `db url` has both."""
-    with corrigenda.open(home=own_home, project="p", embedder="none") as ledger:
+    with corrigenda.open(home=fresh_home, project="p", embedder="none") as ledger:
         ledger.remember("the office is in Berlin")
-        with open_bare(home=own_home, create=False) as bare:
+        with open_bare(home=fresh_home, create=False) as bare:
             urls = bare.database_url(role="writer"), bare.database_url(role="owner")
             assert bare.database_url() == urls[1]
     users: list[str] = []
@@ -98,13 +83,13 @@ def test_a_ledger_is_used_as_its_writer(own_home: Path) -> None:
     assert users == [WRITER, "corrigenda"]
 
 
-def test_a_setting_that_somebody_chose_for_the_writer_stays(own_home: Path) -> None:
+def test_a_setting_that_somebody_chose_for_the_writer_stays(fresh_home: Path) -> None:
     """Attaching again sets what is missing and leaves what is there."""
-    with attach(own_home) as server:
+    with attach(fresh_home) as server:
         with psycopg.connect(server.owner_dsn, autocommit=True) as owner:
             owner.execute("ALTER ROLE corrigenda_writer SET lock_timeout = '2s'")
             owner.execute("ALTER ROLE corrigenda_writer RESET statement_timeout")
-        with attach(own_home), psycopg.connect(server.dsn) as writer:
+        with attach(fresh_home), psycopg.connect(server.dsn) as writer:
             assert writer.execute("SHOW lock_timeout").fetchone() == ("2s",)
             assert writer.execute("SHOW statement_timeout").fetchone() == ("5min",)
 
@@ -136,9 +121,9 @@ def test_looking_at_a_home_from_before_the_roles_changes_no_table(older: Path) -
         assert bare.verify().ok
 
 
-def test_many_databases_of_a_cluster_migrate_at_once(own_home: Path) -> None:
+def test_many_databases_of_a_cluster_migrate_at_once(fresh_home: Path) -> None:
     """The roles are the cluster's: four databases that make them at the same moment all come to their end."""
-    with attach(own_home) as server:
+    with attach(fresh_home) as server:
         with psycopg.connect(server.owner_dsn, autocommit=True) as owner:
             owner.execute("DROP ROLE corrigenda_writer")
             for number in range(4):
@@ -159,18 +144,18 @@ def test_many_databases_of_a_cluster_migrate_at_once(own_home: Path) -> None:
         assert made == 3
 
 
-def test_who_may_not_make_roles_is_told_what_to_run(own_home: Path) -> None:
+def test_who_may_not_make_roles_is_told_what_to_run(fresh_home: Path) -> None:
     """A database's owner without CREATEROLE, on a server without the roles: the SQL is in the error, and mends it."""
-    with attach(own_home) as server:
+    with attach(fresh_home) as server:
         with psycopg.connect(server.owner_dsn, autocommit=True) as superuser:
             superuser.execute("CREATE ROLE plain")
             superuser.execute("CREATE DATABASE plain OWNER plain")
         url = make_conninfo(server.owner_dsn, dbname="plain", options="-c role=plain")
-        with open_bare(database_url=url, home=own_home, project="p") as bare:
+        with open_bare(database_url=url, home=fresh_home, project="p") as bare:
             with refused("FORBIDDEN_ACTOR") as refusal:
                 bare.init()
             assert rows(url, "SELECT 1 FROM pg_namespace WHERE nspname = 'corrigenda'") == []
-            assert not (own_home / "keys").exists()
+            assert not (fresh_home / "keys").exists()
             making = refusal.details["sql"]
             assert making in refusal.error.message
             assert making == "CREATE ROLE corrigenda_maintainer NOLOGIN; CREATE ROLE corrigenda_eraser NOLOGIN"
@@ -180,9 +165,9 @@ def test_who_may_not_make_roles_is_told_what_to_run(own_home: Path) -> None:
             assert bare.verify().ok
 
 
-def test_a_waiting_statement_gives_up(own_home: Path) -> None:
+def test_a_waiting_statement_gives_up(fresh_home: Path) -> None:
     """Given a head that is locked for longer than the role's time-out, then whoever waits for it is told so."""
-    with corrigenda.open(home=own_home, project="p", embedder="none") as ledger, attach(own_home) as server:
+    with corrigenda.open(home=fresh_home, project="p", embedder="none") as ledger, attach(fresh_home) as server:
         position = ledger.remember("the office is in Berlin").position
         with psycopg.connect(server.owner_dsn, autocommit=True) as owner:
             owner.execute("ALTER ROLE corrigenda_writer SET lock_timeout = '200ms'")

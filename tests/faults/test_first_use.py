@@ -2,10 +2,8 @@
 
 import contextlib
 import fcntl
-import shutil
 import stat
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -15,7 +13,7 @@ from psycopg.conninfo import make_conninfo
 import corrigenda
 from gateway.bare import BareGateway
 from gateway.bootstrap import open_bare, open_gateway
-from gateway.embedded import attach, stop
+from gateway.embedded import attach
 from ledger.errors import CorrigendaError
 from ledger.keys import make_ledger_key
 from migrations import LATEST
@@ -29,18 +27,6 @@ EMPTY = {"tenant": 0, "head": 0, "event": 0, "payload": 0, "outbox": 0, "embeddi
 @pytest.fixture(autouse=True)
 def nobodys_settings(no_settings: None) -> None:
     """No test here may depend on the settings of whoever runs it."""
-
-
-@pytest.fixture
-def fresh_home() -> Iterator[Path]:
-    """A home that is not made yet; whatever embedded server it comes to have is removed with it."""
-    folder = Path(tempfile.mkdtemp(prefix="corrigenda-test-"))
-    home = folder / "home"
-    try:
-        yield home
-    finally:
-        stop(home, remove=True)
-        shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -132,7 +132,7 @@ def identifier(*prefixes: str) -> Check:
 
 ULID = matches("[0-7][0-9A-HJKMNP-TV-Z]{25}")
 HEX = matches("[0-9a-f]{64}")
-TEXT: Check = lambda value: isinstance(value, str)  # noqa: E731
+TEXT: Check = lambda value: isinstance(value, str)  # noqa: E731 - a name for a line
 COUNT, FROM_1 = integer(0), integer(1)
 TIME = matches(r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z")
 TRUST = one_of("unverified", "verified", "revoked")

@@ -63,7 +63,7 @@ def test_a_role_that_may_too_much_or_too_little_does_not_serve(
     ledger_url: str, home: Path, become: Become, attributes: str, told: str
 ) -> None:
     """BYPASSRLS and SUPERUSER are refused though the role is a writer, and so is a role that is none."""
-    with passing_role(ledger_url, attributes) as name:  # pyright: ignore[reportArgumentType]
+    with passing_role(ledger_url, attributes) as name:  # pyright: ignore[reportArgumentType] - from a list of literals
         become(name)
         assert told in refusal(as_owner(ledger_url), home)
 
