@@ -15,12 +15,11 @@ import corrigenda
 import migrations
 from benchmarks.server import as_writer
 from benchmarks.workload import READY_TIMEOUT_S, Append, Run, body, measure, together
-from ledger import memories
 from ledger.appending import Projector
 from ledger.clock import new_ulid, system_clock
 from ledger.committer import Committer
 from ledger.errors import CorrigendaError
-from ledger.memories import LineageLinked, LineageState, Remember, RevisionText
+from ledger.memories import LINEAGE, LineageLinked, LineageState, Remember, RevisionText
 from ledger.message import HEADLESS, Edge, Event, Reason, ScopeIds
 from ledger.opening import KeyFiles, open_ledger
 from ledger.sealing import Draft
@@ -126,7 +125,7 @@ class RawLedger:
             visibility="project",
             text=RevisionText.plain(told),
         )
-        (event,) = memories.decide(LineageState(), wish)
+        (event,) = LINEAGE.decide(LineageState(), wish)
         return f"mem_{new_ulid()}", event
 
 

@@ -6,7 +6,7 @@ points at, which is checked to be that id's. Reading never assigns.
 
 from collections.abc import Iterable, Mapping
 
-from gateway.lineages import Lineages
+from gateway.states import States
 from ledger.errors import failure, refuse
 from ledger.governance import AssignedName, NameAssigned
 from ledger.ids import MEMORY, REVISION, is_ours, kind_of
@@ -84,10 +84,10 @@ class Names:
 class References:
     """What a caller means by an id or a name, in one project."""
 
-    def __init__(self, ledger: VerifiedLedger, names: Names, lineages: Lineages, project: str | None) -> None:
+    def __init__(self, ledger: VerifiedLedger, names: Names, states: States, project: str | None) -> None:
         self._ledger = ledger
         self._names = names
-        self._lineages = lineages
+        self._states = states
         self._project_name = project
 
     @property
@@ -112,14 +112,14 @@ class References:
             found = (reference, None)
         else:
             found = None
-        if found is None or not self._in_project(self._lineages.state(found[0])):
+        if found is None or not self._in_project(self._states.lineage(found[0])):
             raise not_found()
         return found
 
     def revision(self, reference: str) -> tuple[str, str]:
         """Return lineage and revision; a memory means its head, and INVALID_TRANSITION if it has none."""
         lineage, revision = self.locate(reference)
-        revision = revision or self._lineages.state(lineage).head
+        revision = revision or self._states.lineage(lineage).head
         if revision is None:
             refuse(
                 "INVALID_TRANSITION",

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from gateway.lineages import Lineages
 from gateway.names import Names
+from gateway.states import States, StateT
+from ledger import aggregates
+from ledger.decider import Command, Decider, State
 from ledger.governance import AssignedName, NameAssigned
 from ledger.ids import NAME_PREFIXES
-from ledger.memories import LINEAGE, Command, LineageState
+from ledger.memories import LINEAGE, LineageState
 from ledger.message import Event
 from ledger.sealing import Draft
 from ledger.verified import Recorded
@@ -23,22 +25,23 @@ AUTHN_LOCAL = "local"
 class Page:
     """Appends under decision. More than one of them is decided only while the head is locked and the walk is at it."""
 
-    def __init__(self, size: int, names: Names, lineages: Lineages, mint: Callable[[], str]) -> None:
+    def __init__(self, size: int, names: Names, states: States, mint: Callable[[], str]) -> None:
         self.names = names
         self.mint = mint
         self.drafts: list[Draft] = []
         self._size = size
-        self._lineages = lineages
-        self._states: dict[str, LineageState] = {}
+        self._known = states
+        self._states: dict[str, State] = {}
         self._named: dict[str, str] = {}
 
     def begin(self, *, actor: str, request: str | None = None, fingerprint: str | None = None) -> "Append":
         """Begin the next append, by the actor of that name."""
         return Append(self, actor=actor, request=request, fingerprint=fingerprint)
 
-    def state(self, lineage: str) -> LineageState:
-        """Return a lineage as the page's closed appends leave it."""
-        return self._states.get(lineage) or self._lineages.state(lineage)
+    def of(self, decider: Decider[Command, Event, StateT], stream: str) -> StateT:
+        """Return the state of a stream of that aggregate as the page's closed appends leave it."""
+        found = self._states.get(stream)
+        return found if isinstance(found, type(decider.initial)) else self._known.of(decider, stream)
 
     def find_name(self, kind: str, parent: str, name: str) -> str | None:
         """Return the id that a name has, or that an append of this page gives it."""
@@ -49,10 +52,10 @@ class Page:
         self.names.learn(self._named)
         self.remember(self._states)
 
-    def remember(self, states: Mapping[str, LineageState]) -> None:
-        """Remember lineages as events that were stored leave them."""
-        for lineage, state in states.items():
-            self._lineages.keep(lineage, state)
+    def remember(self, states: Mapping[str, State]) -> None:
+        """Remember aggregates as events that were stored leave them."""
+        for stream, state in states.items():
+            self._known.keep(stream, state)
 
     def close(self, append: "Append") -> Draft:
         """Take an append into the page, with absolute positions."""
@@ -61,7 +64,8 @@ class Page:
             if isinstance(event.facts, NameAssigned):
                 self._named[stream] = event.facts.id
             else:
-                self._states[stream] = LINEAGE.evolve(self.state(stream), event)
+                before = self._states.get(stream) or append.base(stream)
+                self._states[stream] = aggregates.evolve(before, stream, event)
         self._size += len(events)
         draft = append.draft(events)
         self.drafts.append(draft)
@@ -77,15 +81,15 @@ class Append:
         self.fingerprint = fingerprint
         self.events: list[tuple[str, Event]] = []
         self.page = page
-        self._bases: dict[str, LineageState] = {}
-        self._states: dict[str, LineageState] = {}
+        self._bases: dict[str, State] = {}
+        self._states: dict[str, State] = {}
         self._reads: dict[str, int] = {}
         self.actor = self.name("actor", page.names.root, actor)
 
     @property
     def standing(self) -> list[str]:
-        """Return the lineages that the append changes and that had events before it."""
-        return [lineage for lineage, state in self._bases.items() if state.version and lineage in self._states]
+        """Return the streams that the append changes and that had events before it."""
+        return [stream for stream, state in self._bases.items() if state.version and stream in self._states]
 
     def name(self, kind: str, parent: str, name: str) -> str:
         """Return the id of a name, assigned in this append if it has none. Only before anything else is decided."""
@@ -104,18 +108,36 @@ class Append:
 
     def state(self, lineage: str) -> LineageState:
         """Return a lineage as this append's decisions so far leave it."""
-        if lineage not in self._bases:
-            self._bases[lineage] = self.page.state(lineage)
-            self._reads[lineage] = self._bases[lineage].version
-        return self._states.get(lineage) or self._bases[lineage]
+        return self.of(LINEAGE, lineage)
+
+    def of(self, decider: Decider[Command, Event, StateT], stream: str) -> StateT:
+        """Return the state of a stream of that aggregate as this append's decisions so far leave it.
+
+        The append is stored only while the stream is still at the version at which it is read here.
+        """
+        if stream not in self._bases:
+            self._bases[stream] = self.page.of(decider, stream)
+            self._reads[stream] = self._bases[stream].version
+        found = self._states.get(stream) or self._bases[stream]
+        if not isinstance(found, type(decider.initial)):
+            raise TypeError(f"a stream of another aggregate: {stream}")
+        return found
+
+    def base(self, stream: str) -> State:
+        """Return a stream's state as it was before this append, which has read it."""
+        return self._bases[stream]
 
     def decide(self, lineage: str, command: Command) -> None:
         """Decide a command on a lineage, and take its events into the append; a refusal is raised."""
-        state = self.state(lineage)
-        for event in LINEAGE.decide(state, msgspec.structs.replace(command, first=self._next)):
-            self.events.append((lineage, event))
-            state = LINEAGE.evolve(state, event)
-        self._states[lineage] = state
+        self.decide_on(LINEAGE, lineage, command)
+
+    def decide_on(self, decider: Decider[Command, Event, StateT], stream: str, command: Command) -> None:
+        """Decide a command on a stream of that aggregate, as `decide` does on a lineage."""
+        state = self.of(decider, stream)
+        for event in decider.decide(state, msgspec.structs.replace(command, first=self._next)):
+            self.events.append((stream, event))
+            state = decider.evolve(state, event)
+        self._states[stream] = state
 
     def draft(self, events: tuple[tuple[str, Event], ...] | None = None) -> Draft:
         """Return the append as it is stored, with positions counted from its own first event, or as `events` has them.
@@ -134,13 +156,13 @@ class Append:
 
     def keep(self, recorded: Sequence[Recorded]) -> None:
         """Remember, for later decisions, what the append left behind, as it was stored."""
-        states: dict[str, LineageState] = {}
+        states: dict[str, State] = {}
         for item in recorded:
             stream, facts = item.entry.envelope.stream, item.entry.envelope.facts
             if isinstance(facts, NameAssigned):
                 self.page.names.learn({stream: facts.id})
             elif stream in self._bases:
-                states[stream] = LINEAGE.evolve(states.get(stream) or self._bases[stream], item.event)
+                states[stream] = aggregates.evolve(states.get(stream) or self._bases[stream], stream, item.event)
         self.page.remember(states)
 
     @property

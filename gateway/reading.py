@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 
 from gateway.graph import newer_than, older_than, reach
-from gateway.lineages import Lineages
 from gateway.names import Names, References
 from gateway.page import Append
 from gateway.positions import no_event
 from gateway.replies import EventDetail, Explanation, History, Lineage, LineageEdge, LineageNode, LogItem, Revision
 from gateway.schemas import ScopeRequest
+from gateway.states import States
 from gateway.views import LineageView, audit, chain_fields, log_item, revision_fields, revision_reply, text_of, view
 from ledger.ids import MEMORY, REVISION, is_prefix_of_ours, kind_of
 from ledger.memories import LineageState, RevisionText
@@ -25,10 +25,10 @@ NOBODY = "none"  # an id that nothing has: what a name stands for that was never
 class Reader:
     """Reads one ledger as one project sees it. The caller has caught up."""
 
-    def __init__(self, ledger: VerifiedLedger, names: Names, lineages: Lineages, references: References) -> None:
+    def __init__(self, ledger: VerifiedLedger, names: Names, states: States, references: References) -> None:
         self._ledger = ledger
         self._names = names
-        self._lineages = lineages
+        self._states = states
         self._references = references
 
     @property
@@ -96,7 +96,7 @@ class Reader:
     def lineage(self, reference: str, *, up: bool, down: bool, depth: int | None) -> Lineage:
         """Return the memories around one, with the links between them, and the revisions of that one."""
         root = self._references.lineage(reference)
-        state = self._lineages.state
+        state = self._states.lineage
         found: dict[str, int] = {root: 0}
         if up:
             found |= reach(root, lambda item: newer_than(item, state(item)), depth)
@@ -161,7 +161,7 @@ class Reader:
     def _project_of(self, lineage: str) -> str | None:
         if not self._ledger.walk.stream(lineage).version:
             return None
-        state = self._lineages.state(lineage)
+        state = self._states.lineage(lineage)
         return state.revisions[state.latest].scope.project if state.latest else None
 
     def _shown(self, lineage: LineageView) -> Callable[[str], str]:
@@ -176,7 +176,7 @@ class Reader:
         return names.__getitem__
 
     def _memory_node(self, lineage: str, shown: str) -> LineageNode:
-        state = self._lineages.state(lineage)
+        state = self._states.lineage(lineage)
         current = state.revisions[state.head or state.latest or ""]
         position = current.content_seq
         return LineageNode(

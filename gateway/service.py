@@ -10,7 +10,6 @@ from typing import Any, Self
 from gateway import schemas
 from gateway.deciding import Decisions
 from gateway.importing import PepImport, Progress
-from gateway.lineages import Lineages
 from gateway.names import Names, References, no_project
 from gateway.page import Append
 from gateway.permissions import Actor
@@ -29,6 +28,7 @@ from gateway.replies import (
     Search,
 )
 from gateway.retrieval import Retrieval
+from gateway.states import States
 from gateway.writing import Wish, Writer
 from ledger.clock import Clock
 from ledger.committer import Committer
@@ -55,16 +55,16 @@ class Gateway:
         clock: Clock,
         on_close: Callable[[], None],
     ) -> None:
-        lineages = Lineages(ledger)
+        states = States(ledger)
         self._ledger = ledger
         self._relay = relay
         self._actor = actor
         self._project = project
         self._names = Names(ledger)
-        self._lineages = lineages
-        self._references = References(ledger, self._names, lineages, project)
-        self._writer = Writer(ledger, committer, self._names, lineages, clock)
-        self._reader = Reader(ledger, self._names, lineages, self._references)
+        self._states = states
+        self._references = References(ledger, self._names, states, project)
+        self._writer = Writer(ledger, committer, self._names, states, clock)
+        self._reader = Reader(ledger, self._names, states, self._references)
         self._decisions = Decisions(
             keys=ledger.keys,
             names=self._names,

@@ -13,11 +13,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from gateway.lineages import Lineages
 from gateway.names import Names
 from gateway.page import Append, Page
 from gateway.receipts import receipt
 from gateway.replies import Receipt
+from gateway.states import States
 from ledger.chain import broken
 from ledger.clock import Clock, UlidMint
 from ledger.codec import canonical
@@ -52,14 +52,14 @@ class Writer:
     """Writes to one ledger. Its lock guards what decisions read; it is free while an append waits to be stored."""
 
     def __init__(
-        self, ledger: VerifiedLedger, committer: Committer, names: Names, lineages: Lineages, clock: Clock
+        self, ledger: VerifiedLedger, committer: Committer, names: Names, states: States, clock: Clock
     ) -> None:
         self.mint = UlidMint(clock)
         self.lock = threading.RLock()
         self._ledger = ledger
         self._committer = committer
         self._names = names
-        self._lineages = lineages
+        self._states = states
         self._in_flight: set[str] = set()
 
     def write(self, wish: Wish) -> Receipt:
@@ -182,7 +182,7 @@ class Writer:
         return receipt(group, self._names.show, incarnation=self._incarnation, replayed=True)
 
     def _page(self) -> Page:
-        return Page(self._ledger.walk.head.size, self._names, self._lineages, self.mint)
+        return Page(self._ledger.walk.head.size, self._names, self._states, self.mint)
 
     @property
     def _incarnation(self) -> int:

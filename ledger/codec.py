@@ -12,7 +12,15 @@ from msgspec import Meta, Struct
 
 from ledger import digest
 from ledger.chain import Entry, Envelope, broken
+from ledger.corrections import (
+    CorrectionConfirmed,
+    CorrectionRecorded,
+    CorrectionRevoked,
+    CorrectionSuperseded,
+    CorrectionText,
+)
 from ledger.errors import refuse
+from ledger.evidence import EvidenceAdded, EvidenceText
 from ledger.governance import (
     CANONICAL_FORM,
     OPENER,
@@ -24,36 +32,75 @@ from ledger.governance import (
 )
 from ledger.limits import ENVELOPE_BYTES_MAX, PAYLOAD_BYTES_MAX
 from ledger.memories import (
+    Admission,
+    Contradiction,
+    LearningInvalidated,
     LineageLinked,
     LineageUnlinked,
+    MemoryForgotten,
     MemoryRemembered,
     MemoryRestored,
     MemoryRetired,
+    MetadataPatch,
+    MetadataPatched,
+    RevisionAdmitted,
+    RevisionContested,
     RevisionCorrected,
+    RevisionPromoted,
+    RevisionPublished,
+    RevisionRejected,
     RevisionRevoked,
+    RevisionSuperseded,
     RevisionText,
 )
 from ledger.message import Count, Event, Facts, Payload, Reason
 from ledger.notes import NotANote, parse_verifier_key
+from ledger.policy import PolicyNames, PolicySet
+from ledger.tombstones import TombstoneLifted, TombstoneSet
 
 FORMAT_VERSION = 1
 SCOPE_SCHEMA = 1
 
 EVENT_TYPES: dict[str, tuple[type[Facts], type[Payload] | None]] = {
+    "correction.confirmed.v1": (CorrectionConfirmed, Reason),
+    "correction.recorded.v1": (CorrectionRecorded, CorrectionText),
+    "correction.revoked.v1": (CorrectionRevoked, Reason),
+    "correction.superseded.v1": (CorrectionSuperseded, Reason),
+    "evidence.added.v1": (EvidenceAdded, EvidenceText),
+    "learning.invalidated.v1": (LearningInvalidated, Contradiction),
     "ledger.opened.v1": (LedgerOpened, LedgerName),
     "lineage.linked.v1": (LineageLinked, Reason),
     "lineage.unlinked.v1": (LineageUnlinked, Reason),
+    "memory.forgotten.v1": (MemoryForgotten, Reason),
     "memory.remembered.v1": (MemoryRemembered, RevisionText),
     "memory.restored.v1": (MemoryRestored, Reason),
     "memory.retired.v1": (MemoryRetired, Reason),
+    "metadata.patched.v1": (MetadataPatched, MetadataPatch),
     "name.assigned.v1": (NameAssigned, AssignedName),
+    "policy.set.v1": (PolicySet, PolicyNames),
+    "revision.admitted.v1": (RevisionAdmitted, Admission),
+    "revision.contested.v1": (RevisionContested, Reason),
     "revision.corrected.v1": (RevisionCorrected, RevisionText),
+    "revision.promoted.v1": (RevisionPromoted, Reason),
+    "revision.published.v1": (RevisionPublished, Reason),
+    "revision.rejected.v1": (RevisionRejected, Reason),
     "revision.revoked.v1": (RevisionRevoked, Reason),
+    "revision.superseded.v1": (RevisionSuperseded, Reason),
+    "tombstone.lifted.v1": (TombstoneLifted, None),
+    "tombstone.set.v1": (TombstoneSet, None),
 }
 TAGS: dict[type[Facts], str] = {facts: tag for tag, (facts, _) in EVENT_TYPES.items()}
 
-# In which kind of stream an event of a type stands; a type of another aggregate says so here.
-_STREAMS = {tag: "mem_" for tag in EVENT_TYPES} | {"ledger.opened.v1": "led_", "name.assigned.v1": "name_"}
+# In which kind of stream an event of a type stands, by its noun; the lineage's nouns are several.
+_STREAM_OF_NOUN = {
+    "correction": "cor_",
+    "evidence": "evd_",
+    "ledger": "led_",
+    "name": "name_",
+    "policy": "pol_",
+    "tombstone": "tomb_",
+}
+_STREAMS = {tag: _STREAM_OF_NOUN.get(tag.partition(".")[0], "mem_") for tag in EVENT_TYPES}
 _encoder = msgspec.json.Encoder()
 _NUL = b"\\u0000"
 _BACKSLASH = b"\\"

@@ -5,19 +5,35 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Generic, TypeVar
 
-State = TypeVar("State")
-Command = TypeVar("Command")
-Event = TypeVar("Event")
+from msgspec import Struct
+
+
+class Command(Struct, frozen=True, kw_only=True):
+    """A wish. `first` is the place that its first event takes in the append: −1−i for the i-th."""
+
+    first: int = -1
+    reason: str | None = None
+
+
+class State(Struct, frozen=True, kw_only=True):
+    """What an aggregate's events leave behind. `version` is their number."""
+
+    version: int = 0
+
+
+StateT = TypeVar("StateT")
+CommandT = TypeVar("CommandT")
+EventT = TypeVar("EventT")
 
 
 @dataclass(frozen=True, slots=True)
-class Decider(Generic[Command, Event, State]):
+class Decider(Generic[CommandT, EventT, StateT]):
     """`decide` refuses by raising and knows no clock, no database and no chance; `evolve` refuses nothing."""
 
-    initial: State
-    decide: Callable[[State, Command], Sequence[Event]]
-    evolve: Callable[[State, Event], State]
+    initial: StateT
+    decide: Callable[[StateT, CommandT], Sequence[EventT]]
+    evolve: Callable[[StateT, EventT], StateT]
 
-    def fold(self, events: Iterable[Event]) -> State:
+    def fold(self, events: Iterable[EventT]) -> StateT:
         """Return the state that a history leaves behind."""
         return reduce(self.evolve, events, self.initial)

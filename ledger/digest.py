@@ -90,6 +90,14 @@ class LedgerKeys:
         """Return the stream of a name: two processes that assign it meet in the same stream."""
         return "name_" + self.keyed("name", kind, parent, name).hex()
 
+    def evidence(self, project: str, public_hash: str) -> str:
+        """Return the stream of an object of evidence in a project, by its public hash."""
+        return "evd_" + self.keyed("evidence", project, public_hash).hex()
+
+    def tombstone(self, project: str, source: str, content: str) -> str:
+        """Return the stream of the tombstone for a text from a source; the source may be empty."""
+        return "tomb_" + self.keyed("tombstone", project, source, content).hex()
+
     def content(self, project: str, content: str) -> str:
         """Return the hex digest under which a text's vectors and equal texts of a project are found."""
         return self.keyed("content", project, content).hex()

@@ -11,7 +11,7 @@ MemoryId = NewType("MemoryId", str)
 RevisionId = NewType("RevisionId", str)
 StreamId = NewType("StreamId", str)
 
-MEMORY, REVISION, LEDGER, OP = "mem", "rev", "led", "op"
+MEMORY, REVISION, CORRECTION, LEDGER, OP = "mem", "rev", "cor", "led", "op"
 NAME_PREFIXES = {
     "project": "prj",
     "actor": "pr",
@@ -20,6 +20,7 @@ NAME_PREFIXES = {
     "session": "ses",
     "task_family": "tf",
     "memory": MEMORY,
+    "correction": CORRECTION,
 }
 
 _ULID = "[0-7][0-9A-HJKMNP-TV-Z]{25}"

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ledger import memories
 from ledger.chain import Entry
 from ledger.clock import Clock, new_ulid, system_clock
 from ledger.committer import Committer
 from ledger.governance import AssignedName, NameAssigned
-from ledger.memories import Command, Correct, LineageState, Remember, RevisionText
+from ledger.memories import LINEAGE, Command, Correct, LineageState, Remember, RevisionText
 from ledger.message import Event, ScopeIds
 from ledger.opening import KeyFiles, open_ledger
 from ledger.sealing import Draft
@@ -74,11 +73,11 @@ class WrittenLedger:
             event = Event(facts=assigned, payload=AssignedName(name=name), position=-1)
             events.append((self.ledger.keys.name("memory", SCOPE.project, name), event))
         for command in commands:
-            for event in memories.decide(state, command):
-                state = memories.evolve(state, event)
+            for event in LINEAGE.decide(state, command):
+                state = LINEAGE.evolve(state, event)
                 events.append((lineage, event))
         entries = self._commit(events)
-        self._states[lineage] = memories.LINEAGE.fold(item.event for item in self.ledger.stream(lineage))
+        self._states[lineage] = LINEAGE.fold(item.event for item in self.ledger.stream(lineage))
         return entries
 
     def _commit(self, events: Sequence[tuple[str, Event]]) -> list[Entry]:

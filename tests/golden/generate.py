@@ -15,13 +15,13 @@ from unittest.mock import patch
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ledger import codec, digest, keys, memories, notes, tiles, tree
+from ledger import codec, digest, keys, notes, tiles, tree
 from ledger.chain import EMPTY, NO_STREAM, follow, follow_stream
 from ledger.digest import LedgerKeys
 from ledger.governance import AssignedName, NameAssigned
 from ledger.limits import INTEGER_MAX
-from ledger.memories import Provenance, Remember, Retire, RevisionText
-from ledger.message import Event, ScopeIds
+from ledger.memories import LINEAGE, LineageState, Provenance, Remember, Retire, RevisionText
+from ledger.message import Event, Reason, ScopeIds
 from ledger.notes import Checkpoint
 from ledger.opening import opening_entry
 from ledger.sealing import Draft, Sealed, Sealer, Tip, prepare
@@ -230,7 +230,7 @@ def _lists() -> dict[str, Vector]:
 
 
 def _hashes() -> dict[str, Vector]:
-    envelope, salt, body = b"{}", bytes(range(96, 128)), codec.encode_payload(memories.Reason(reason="outdated"))
+    envelope, salt, body = b"{}", bytes(range(96, 128)), codec.encode_payload(Reason(reason="outdated"))
     return {
         "link": {"envelope": envelope.decode(), "hash": digest.link(envelope).hex()},
         "stream-link": {"envelope": envelope.decode(), "stream_hash": digest.stream_link(envelope).hex()},
@@ -262,6 +262,10 @@ def _keyed() -> dict[str, Vector]:
         "name-digest": _framed("name", "memory", PROJECT, "pep-241")
         | {"stream": made.name("memory", PROJECT, "pep-241")},
         "content-digest": _framed("content", PROJECT, TEXTS["plain"]) | {"content": content},
+        "evidence-digest": _framed("evidence", PROJECT, digest.public(b"receipt"))
+        | {"stream": made.evidence(PROJECT, digest.public(b"receipt"))},
+        "tombstone-digest": _framed("tombstone", PROJECT, "mail", TEXTS["plain"])
+        | {"stream": made.tombstone(PROJECT, "mail", TEXTS["plain"])},
         "request-digest": _framed("request", "human:ana", "remember", "key-1")
         | {"request": made.request(["human:ana", "remember"], "key-1")},
         "fingerprint": _framed("fingerprint", request.decode()) | {"request_fp": made.fingerprint(request)},
@@ -386,7 +390,7 @@ def _remember() -> Draft:
     memory, made = f"mem_{_ulid('E')}", ledger_keys()
     assigned = NameAssigned(id=memory, kind="memory", parent=PROJECT)
     named = Event(facts=assigned, payload=AssignedName(name="pep-241"), position=-1)
-    (event,) = memories.decide(memories.LineageState(), _wish(f"rev_{_ulid('F')}", TEXTS["plain"], first=-2))
+    (event,) = LINEAGE.decide(LineageState(), _wish(f"rev_{_ulid('F')}", TEXTS["plain"], first=-2))
     stream = made.name("memory", PROJECT, "pep-241")
     return _draft("G", "key-1", (stream, named), (memory, event))
 
@@ -394,9 +398,9 @@ def _remember() -> Draft:
 def _remember_and_retire() -> Draft:
     """A revision that is withdrawn in the append that records it, as an import does with what is history already."""
     memory, revision = f"mem_{_ulid('H')}", f"rev_{_ulid('J')}"
-    (born,) = memories.decide(memories.LineageState(), _wish(revision, "Café, 😀, שלום", first=-1))
-    state = memories.LINEAGE.fold([born])
-    (gone,) = memories.decide(state, Retire(first=-2, revision=revision, cause="import", reason="status Withdrawn"))
+    (born,) = LINEAGE.decide(LineageState(), _wish(revision, "Café, 😀, שלום", first=-1))
+    state = LINEAGE.fold([born])
+    (gone,) = LINEAGE.decide(state, Retire(first=-2, revision=revision, cause="import", reason="status Withdrawn"))
     return _draft("K", "key-2", (memory, born), (memory, gone))
 
 

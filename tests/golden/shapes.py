@@ -136,9 +136,10 @@ TEXT: Check = lambda value: isinstance(value, str)  # noqa: E731 - a name for a 
 COUNT, FROM_1 = integer(0), integer(1)
 TIME = matches(r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z")
 TRUST = one_of("unverified", "verified", "revoked")
-VALUES = row_of(one_of("active", "superseded", "retired"), TRUST, TRUST)
+STATES = one_of("processing", "active", "superseded", "conflicted", "rejected", "retired", "forgotten")
+VALUES = row_of(STATES, TRUST, TRUST)
 MOVE = closed(after=VALUES, before=maybe(VALUES), revision=identifier("rev"), since=maybe(COUNT), version=FROM_1)
-EDGE = row_of(one_of("supersedes"), TEXT, TEXT, maybe(COUNT))
+EDGE = row_of(one_of("supersedes", "proposes", "conflicts"), TEXT, TEXT, maybe(COUNT))
 STANDING = closed(
     content_seq=maybe(COUNT),
     floor=maybe(TRUST),
@@ -190,7 +191,21 @@ KINDS = {
     "session": "ses",
     "task_family": "tf",
     "memory": "mem",
+    "correction": "cor",
 }
+_MOVED = closed(moves=array(MOVE), standing=STANDING)
+_RELATED = closed(edges=array(EDGE), moves=array(MOVE), standing=STANDING)
+_WITHDRAWN = closed(cause=one_of("person", "prune", "correction", "import"), moves=array(MOVE), standing=STANDING)
+METADATA = closed(
+    **dict.fromkeys(["confidence", "review_by", "valid_from", "valid_to"], maybe(TEXT)),
+    **dict.fromkeys(["sources", "tags"], array(TEXT)),
+)
+CORRECTION_STATES = one_of("unconfirmed", "active", "superseded", "revoked")
+CONTRADICTIONS = one_of("done", "off", "deferred")
+_RECORD = closed(state=CORRECTION_STATES)
+_ENDED: dict[str, Check] = dict(after=CORRECTION_STATES, before=CORRECTION_STATES, standing=_RECORD)
+_TOMBSTONE = closed(revision=identifier("rev"))
+NOTHING: Check = lambda value: False  # noqa: E731 - no value is a payload of an event without one
 TYPES: dict[str, tuple[Check, Check]] = {
     "ledger.opened.v1": (
         closed(
@@ -208,14 +223,60 @@ TYPES: dict[str, tuple[Check, Check]] = {
     ),
     "memory.remembered.v1": (closed(**_REVISION), REVISION_TEXT),
     "revision.corrected.v1": (closed(**_REVISION, trace=maybe(HEX)), REVISION_TEXT),
-    "memory.retired.v1": (
-        closed(cause=one_of("person", "prune", "correction", "import"), moves=array(MOVE), standing=STANDING),
-        REASON,
+    "revision.published.v1": (_RELATED, REASON),
+    "revision.superseded.v1": (_RELATED, REASON),
+    "metadata.patched.v1": (
+        closed(revision=identifier("rev"), since=COUNT, standing=STANDING),
+        closed(after=METADATA, before=METADATA, reason=maybe(TEXT)),
     ),
+    "memory.forgotten.v1": (_WITHDRAWN, REASON),
+    "memory.retired.v1": (_WITHDRAWN, REASON),
     "memory.restored.v1": (closed(moves=array(MOVE), standing=STANDING, undoes=COUNT), REASON),
-    "revision.revoked.v1": (closed(moves=array(MOVE), standing=STANDING), REASON),
+    "revision.contested.v1": (_RELATED, REASON),
+    "revision.promoted.v1": (_RELATED, REASON),
+    "revision.rejected.v1": (_RELATED, REASON),
+    "revision.admitted.v1": (_MOVED, closed(evidence=array(TEXT), reason=maybe(TEXT))),
+    "revision.revoked.v1": (_MOVED, REASON),
+    "learning.invalidated.v1": (
+        closed(correction=identifier("cor"), moves=array(MOVE), standing=STANDING),
+        closed(correction_hash=TEXT, learning_hash=TEXT, reason=maybe(TEXT), similarity=TEXT),
+    ),
     "lineage.linked.v1": (_LINK, REASON),
     "lineage.unlinked.v1": (_LINK, REASON),
+    "tombstone.set.v1": (_TOMBSTONE, NOTHING),
+    "tombstone.lifted.v1": (_TOMBSTONE, NOTHING),
+    "correction.recorded.v1": (
+        closed(
+            content=HEX,
+            contradiction=CONTRADICTIONS,
+            origin=TEXT,
+            revision=maybe(identifier("rev")),
+            scope=SCOPE,
+            standing=_RECORD,
+            visibility=TEXT,
+        ),
+        closed(
+            **dict.fromkeys(["corrected_value", "original_value"], TEXT),
+            **dict.fromkeys(["entity_key", "field", "original_input", "reason", "recorded_at", "run"], maybe(TEXT)),
+            tags=array(TEXT),
+        ),
+    ),
+    "correction.confirmed.v1": (closed(**_ENDED, contradiction=CONTRADICTIONS), REASON),
+    "correction.superseded.v1": (closed(**_ENDED, successor=identifier("cor")), REASON),
+    "correction.revoked.v1": (closed(**_ENDED), REASON),
+    "evidence.added.v1": (
+        closed(external=one_of(True, False), media_type=maybe(TEXT), size=COUNT),
+        closed(hash=TEXT, name=maybe(TEXT), uri=maybe(TEXT)),
+    ),
+    "policy.set.v1": (closed(setting=TEXT, value=maybe(TEXT)), closed(names=maybe(array(TEXT)))),
+}
+STREAMS = {
+    "correction": "cor",
+    "evidence": "evd",
+    "ledger": "led",
+    "name": "name",
+    "policy": "pol",
+    "tombstone": "tomb",
 }
 ENVELOPE = closed(
     actor=TEXT,
@@ -233,7 +294,7 @@ ENVELOPE = closed(
     request_fp=maybe(HEX),
     schema=one_of(1),
     seq=COUNT,
-    stream=matches("(mem|led)_[0-7][0-9A-HJKMNP-TV-Z]{25}|name_[0-9a-f]{64}"),
+    stream=matches("(mem|cor|pol|led)_[0-7][0-9A-HJKMNP-TV-Z]{25}|(name|evd|tomb)_[0-9a-f]{64}"),
     stream_prev_b3=HEX,
     stream_seq=COUNT,
     subjects=array(TEXT),
@@ -256,7 +317,7 @@ def read_envelope(raw: bytes) -> dict[str, Json]:
             raise NotCanonical(f"{one} without {other}, or the other way round")
     if any(position > value["seq"] for position in _positions(value["facts"])):
         raise NotCanonical("facts that point above their own entry")
-    prefix = {"name.assigned.v1": "name", "ledger.opened.v1": "led"}.get(value["type"], "mem")
+    prefix = STREAMS.get(value["type"].split(".")[0], "mem")
     if not value["stream"].startswith(f"{prefix}_"):
         raise NotCanonical("a stream of another kind")
     if value["type"] == "ledger.opened.v1" and not _is_opening(value):
@@ -285,6 +346,6 @@ def read_payload(tag: str, body: bytes) -> dict[str, Json]:
 
 def _positions(facts: dict[str, Json]) -> Iterator[int]:
     standing = facts.get("standing") or {}
-    found = [standing.get("content_seq"), standing.get("meta_seq"), facts.get("undoes")]
+    found = [standing.get("content_seq"), standing.get("meta_seq"), facts.get("undoes"), facts.get("since")]
     found += [move["since"] for move in facts.get("moves", ())] + [edge[3] for edge in facts.get("edges", ())]
     return (position for position in found if position is not None)

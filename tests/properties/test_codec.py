@@ -15,6 +15,7 @@ from ledger.chain import Envelope
 from ledger.errors import CorrigendaError, IntegrityError
 from ledger.message import Facts, Payload
 from tests.golden import generate
+from tests.golden.shapes import STREAMS
 from tests.strategies import TEXTS
 
 EXAMPLES = {
@@ -40,6 +41,8 @@ def _of(told: msgspec.inspect.Type) -> st.SearchStrategy[Any]:  # Any: as above
             return TEXTS
         case msgspec.inspect.IntType():
             return st.integers(told.ge or 0, told.le or 2**53 - 1)
+        case msgspec.inspect.BoolType():
+            return st.booleans()
         case msgspec.inspect.NoneType():
             return st.none()
         case msgspec.inspect.UnionType():
@@ -59,9 +62,9 @@ EVENTS = st.sampled_from(PAIRS).flatmap(lambda pair: st.tuples(st.just(pair[0]),
 
 
 def envelope(tag: str, facts: Facts) -> Envelope:
-    """Return the envelope of an example of the same kind of stream, around other facts."""
-    example = RAW[1 if tag == "name.assigned.v1" else 2]
-    return msgspec.structs.replace(codec.decode_envelope(example), type=tag, facts=facts)
+    """Return the envelope of an example around other facts, in a stream of their kind."""
+    stream = STREAMS.get(tag.partition(".")[0], "mem") + "_" + "0" * 26
+    return msgspec.structs.replace(codec.decode_envelope(RAW[2]), type=tag, facts=facts, stream=stream)
 
 
 # ---------------------------------------------------------------- there and back

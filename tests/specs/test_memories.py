@@ -22,8 +22,6 @@ from ledger.memories import (
     Revoke,
     StateLink,
     WithdrawLink,
-    decide,
-    evolve,
 )
 from ledger.message import HEADLESS, Edge, Event, Move, Reason, ScopeIds, Standing, Values
 from tests.ledgers import SCOPE, correct, remember
@@ -389,6 +387,6 @@ def test_an_event_of_another_aggregate_is_a_mistake_in_the_program() -> None:
     """It is never folded in silently."""
     foreign = Event(facts=NameAssigned(id="prj_x", kind="project", parent="led_x"), payload=None, position=0)
     with pytest.raises(TypeError, match="NameAssigned"):
-        evolve(LineageState(), foreign)
+        LINEAGE.evolve(LineageState(), foreign)
     with pytest.raises(TypeError, match="Command"):
-        decide(LineageState(), Command())
+        LINEAGE.decide(LineageState(), Command())

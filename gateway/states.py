@@ -1,0 +1,42 @@
+"""Folded aggregates, kept by stream version: the state that a verified history leaves behind."""
+
+from typing import TypeVar
+
+from ledger.decider import Command, Decider, State
+from ledger.memories import LINEAGE, LineageState
+from ledger.message import Event
+from ledger.verified import VerifiedLedger
+
+CACHED_MAX = 4_096
+StateT = TypeVar("StateT", bound=State)
+
+
+class States:
+    """The aggregates of one ledger at the walk's head. A kept state is used only while its version is the stream's."""
+
+    def __init__(self, ledger: VerifiedLedger) -> None:
+        self._ledger = ledger
+        self._kept: dict[str, State] = {}
+
+    def lineage(self, stream: str) -> LineageState:
+        """Return a lineage's state; the initial one if it has no events."""
+        return self.of(LINEAGE, stream)
+
+    def of(self, decider: Decider[Command, Event, StateT], stream: str) -> StateT:
+        """Return the state of a stream of that aggregate; the initial one if it has no events."""
+        version = self._ledger.walk.stream(stream).version
+        kept = self._kept.get(stream)
+        if isinstance(kept, type(decider.initial)) and kept.version == version:
+            return kept
+        state = decider.fold(item.event for item in self._ledger.stream(stream)) if version else decider.initial
+        self.keep(stream, state)
+        return state
+
+    def keep(self, stream: str, state: State) -> None:
+        """Remember a state that has just been folded elsewhere, unless a later one is known."""
+        known = self._kept.get(stream)
+        if known is not None and known.version > state.version:
+            return
+        if len(self._kept) >= CACHED_MAX:
+            self._kept.clear()
+        self._kept[stream] = state
