@@ -17,7 +17,7 @@ from cli.output import give, print_text, text_only
 
 _COMMANDS = {
     "demo": ("cli.main", "demo", "The whole story on a server of its own, in under a minute."),
-    "memories": ("cli.memory", "memories", "Remember, correct, withdraw, restore, link and search memories."),
+    "memories": ("cli.memories", "memories", "Remember, correct, withdraw, restore, link and search memories."),
     "show": ("cli.audit", "show", "Show a revision, the head of a memory, or one event."),
     "history": ("cli.audit", "history", "Show every revision of a memory, in version order."),
     "lineage": ("cli.lineage", "lineage", "Draw what superseded what."),

@@ -161,7 +161,7 @@ class LazyNoun(Noun):
             verb: f"{noun} {verb}"
             for noun in self.lazy
             if isinstance(group := self.get_command(ctx, noun), click.Group)
-            for verb in group.commands
+            for verb in group.list_commands(ctx)
         }
         known = inner | {name: name for name in self.lazy}
         return [known[name] for name in difflib.get_close_matches(word, known)]

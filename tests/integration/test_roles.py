@@ -15,8 +15,9 @@ from tests.roles import as_owner, as_role, passing_role
 
 OURS, THEIRS = "01J9ZKAAAAAAAAAAAAAAAAAAAA", "01J9ZKBBBBBBBBBBBBBBBBBBBB"
 TENANTS = {OURS: "local", THEIRS: "acme"}
-HISTORY = ("tenant", "event", "payload", "outbox")
-DERIVED = ("embedding", "revision", "directory")
+HISTORY = ("tenant", "event", "payload", "outbox", "evidence_object")
+READ_MODELS = ("revision", "directory", "revision_state", "edge", "log_entry", "correction", "rebuild")
+DERIVED = ("embedding", *READ_MODELS)
 TABLES = (*HISTORY, "head", *DERIVED)
 LIVE = 2
 
@@ -30,6 +31,21 @@ COLUMNS: dict[str, LiteralString] = {
     "revision": "(ledger, gen, revision, lineage, project, version, state, trust, floor, content_seq) VALUES"
     " (%(ledger)s, 2, 'r', 'l', 'p', 1, 'active', 'unverified', 'unverified', 0)",
     "directory": "(ledger, gen, id, seq) VALUES (%(ledger)s, 2, 'i', 0)",
+    "revision_state": "(ledger, gen, revision, from_seq, project, lineage, state, trust, floor, meta_seq) VALUES"
+    " (%(ledger)s, 2, 'r', 0, 'p', 'l', 'active', 'unverified', 'unverified', 0)",
+    "edge": "(ledger, gen, kind, newer, older, from_seq) VALUES (%(ledger)s, 2, 'supersedes', 'n', 'o', 0)",
+    "log_entry": "(ledger, gen, seq, at, type, actor) VALUES (%(ledger)s, 2, 0, 'a', 't', 'w')",
+    "correction": "(ledger, gen, correction, project, visibility, origin, state, content_seq) VALUES"
+    " (%(ledger)s, 2, 'c', 'p', 'agent', 'human', 'active', 0)",
+    "rebuild": "(ledger, gen, seq, projector) VALUES (%(ledger)s, 2, 0, 1)",
+    "evidence_object": "(ledger, evidence, body) VALUES (%(ledger)s, 'e', 'b')",
+}
+MOVING = {table: "seq" for table in ("head", "directory", "log_entry", "rebuild")} | {
+    "embedding": "seal",
+    "revision": "version",
+    "revision_state": "meta_seq",
+    "edge": "to_seq",
+    "correction": "content_seq",
 }
 CHANGES: dict[str, LiteralString] = {
     "UPDATE": "UPDATE corrigenda.{} SET ledger = ledger",
@@ -160,7 +176,7 @@ def test_the_maintainer_removes_old_outbox_rows_and_embeddings(two_ledgers: str)
         assert rows(two_ledgers, f"SELECT ledger FROM corrigenda.{table}") == [(THEIRS,)]  # noqa: S608 - from a list
 
 
-@pytest.mark.parametrize("table", ["revision", "directory"])
+@pytest.mark.parametrize("table", READ_MODELS)
 def test_the_maintainer_removes_retired_generations_only(two_ledgers: str, table: str) -> None:
     """A read model's generation can be removed once the head has left it, the live one and the next one cannot."""
     owner = as_owner(two_ledgers)
@@ -227,7 +243,7 @@ def test_the_writer_adds_nothing_to_another_ledger(two_ledgers: str, table: str)
 @pytest.mark.parametrize("table", ["head", *DERIVED])
 def test_the_writer_changes_nothing_of_another_ledger(two_ledgers: str, table: str) -> None:
     """RM-92: an UPDATE without a WHERE reaches the rows of the ledger that was named."""
-    column = {"head": "seq", "embedding": "seal", "revision": "version", "directory": "seq"}[table]
+    column = MOVING[table]
     value = "'x'" if table == "embedding" else "7"
     moving = sql.SQL("UPDATE corrigenda.{} SET {} = {}")
     done = attempt(two_ledgers, moving.format(sql.Identifier(table), sql.Identifier(column), sql.SQL(value)))
@@ -347,8 +363,8 @@ GRANTS = {
         "DELETE": {"outbox", *DERIVED},
     },
     "corrigenda_eraser": {
-        "SELECT": {"alembic_version", "head", "event", "payload", "embedding", "directory"},
-        "DELETE": {"payload", "embedding", "directory"},
+        "SELECT": {"alembic_version", "head", "event", "payload", "embedding", "directory", "evidence_object"},
+        "DELETE": {"payload", "embedding", "directory", "evidence_object"},
     },
 }
 

@@ -6,8 +6,8 @@ import click
 import pytest
 from cli_hands import MEM, NEXT, REV, Stub, corrigenda, install, refused
 
-import cli.memory
 import cli.options
+from cli.memories import finding
 from ledger.errors import failure
 
 
@@ -56,7 +56,7 @@ class TestTexts:
     def test_stdin_only_once(self, gateway: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
         """A command cannot read two texts from one stdin."""
         again = [click.Argument(["more"], callback=cli.options.read_text)]
-        command = cli.memory.memories.commands["search"]
+        command = finding.search
         monkeypatch.setattr(command, "params", [*command.params, *again])
         assert refused(corrigenda("memories", "search", "-", "-", stdin=b"x"), "once")
 

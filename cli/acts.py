@@ -1,0 +1,21 @@
+"""What the commands that write have in common: how they answer, and the sentences of their help."""
+
+from typing import TYPE_CHECKING
+
+from cli import views
+from cli.context import Session
+from cli.output import give, note
+
+if TYPE_CHECKING:
+    from gateway.replies import Receipt
+
+REV_NOTE = "REV is a revision id, or a memory id or name, which means its head."
+TEXT_NOTE = "TEXT may be - (stdin) or @FILE; write @@ for a text that begins with @."
+KINDS_NOTE = "fact, preference, learning, decision, procedure, task or other"
+
+
+def give_receipt(session: Session, receipt: "Receipt", *, dry_run: bool) -> None:
+    """Answer with what a write did, its warnings on stderr."""
+    give(session, receipt, lambda: views.receipt(receipt, dry_run=dry_run))
+    for warning in receipt.warnings:
+        note(session, f"warning: {warning}")

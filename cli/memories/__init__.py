@@ -1,0 +1,24 @@
+"""`corrigenda memories`: the acts on memories, each one call of the gateway, in modules named as the gateway's.
+
+A verb translates words into that call and its answer into words; it decides nothing.
+"""
+
+import click
+
+from cli.options import LazyNoun
+
+_VERBS = {
+    "remember": ("cli.memories.beginning", "remember", "Remember TEXT."),
+    "correct": ("cli.memories.beginning", "correct", "Replace REV by TEXT."),
+    "retire": ("cli.memories.withdrawing", "retire", "Withdraw REV as knowledge that no longer holds."),
+    "revoke": ("cli.memories.withdrawing", "revoke", "Revoke REV, with a reason."),
+    "restore": ("cli.memories.withdrawing", "restore", "Undo the withdrawal of REV."),
+    "link": ("cli.memories.linking", "link", "State that memory NEW supersedes memory OLD."),
+    "unlink": ("cli.memories.linking", "unlink", "Withdraw, with a reason, that NEW supersedes OLD."),
+    "search": ("cli.memories.finding", "search", "Find memories near QUERY."),
+}
+
+
+@click.group("memories", cls=LazyNoun, lazy=_VERBS)
+def memories() -> None:
+    """Remember, correct, withdraw, restore, link and search memories."""

@@ -1,0 +1,14 @@
+"""What each act decides: names become ids, references become revisions, and the aggregate says yes or no.
+
+It reads and decides on an append, and never stores anything; the modules are named as those of `ledger.memories`.
+"""
+
+from gateway.deciding.beginning import Beginning
+from gateway.deciding.linking import Linking
+from gateway.deciding.withdrawing import Withdrawing
+
+__all__ = ["Decisions"]
+
+
+class Decisions(Beginning, Withdrawing, Linking):
+    """Decides the acts of one actor in one project."""

@@ -1,0 +1,14 @@
+"""The use cases: one short method each. A door translates into them and out of them, and does nothing else.
+
+Every write is one append (`writing`), every answer is made from verified entries (`reading`, `retrieval`).
+"""
+
+from gateway.service.memories import MemoryActs
+from gateway.service.operating import Operating
+from gateway.service.reading import Reading
+
+__all__ = ["Gateway"]
+
+
+class Gateway(MemoryActs, Reading, Operating):
+    """One ledger, as one actor uses it. A context manager; safe to share between threads."""

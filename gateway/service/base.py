@@ -1,0 +1,151 @@
+"""What every use case needs: who acts, the one way to write, the one way to read."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+from gateway import schemas
+from gateway.deciding import Decisions
+from gateway.names import Names, References, no_project
+from gateway.page import Append
+from gateway.permissions import Actor
+from gateway.positions import parse_position, wait_until_at
+from gateway.reading import Reader
+from gateway.replies import (
+    Receipt,
+)
+from gateway.retrieval import Retrieval
+from gateway.states import States
+from gateway.writing import Wish, Writer
+from ledger.clock import Clock
+from ledger.committer import Committer
+from ledger.errors import refuse
+from ledger.verified import VerifiedLedger
+from projections.relay import Relay
+
+REFERENCES = frozenset({"revision", "newer", "older"})  # the fields of a request that name something
+
+
+class UseCases:
+    """One ledger, as one actor uses it. A context manager; safe to share between threads."""
+
+    def __init__(
+        self,
+        ledger: VerifiedLedger,
+        relay: Relay,
+        committer: Committer,
+        *,
+        actor: Actor,
+        project: str | None,
+        clock: Clock,
+        on_close: Callable[[], None],
+    ) -> None:
+        states = States(ledger)
+        self._ledger = ledger
+        self._relay = relay
+        self._actor = actor
+        self._project = project
+        self._names = Names(ledger)
+        self._states = states
+        self._references = References(ledger, self._names, states, project)
+        self._writer = Writer(ledger, committer, self._names, states, clock)
+        self._reader = Reader(ledger, self._names, states, self._references)
+        self._decisions = Decisions(
+            keys=ledger.keys,
+            names=self._names,
+            references=self._references,
+            reader=self._reader,
+            actor=actor,
+            project=project,
+            mint=self._writer.mint,
+        )
+        self._retrieval = Retrieval(ledger, relay, self._reader, self._names.show)
+        self._on_close = on_close
+        self._closed = False
+        self._wrote = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Bring the index up to date for at most five seconds, keep it, and let go of the database."""
+        if self._closed:
+            return
+        self._closed = True
+        self._writer.close()
+        with self._writer.lock:
+            try:
+                self._relay.close(wrote=self._wrote)
+            finally:
+                self._ledger.close()
+                self._on_close()
+
+    # ---------------------------------------------------------------- shared
+
+    def _write(
+        self,
+        operation: str,
+        permission: str | None,
+        given: Mapping[str, Any],  # Any: JSON
+        decide: Callable[[Append], None],
+        key: str | None,
+        dry_run: bool,
+    ) -> Receipt:
+        """Carry out one act. Without a `permission` it is for `decide` to say which one the act needs."""
+        self._check_open()
+        if permission is not None:
+            self._require(permission)
+        schemas.parse(schemas.Who, actor=self._actor.name, project=self._project, idempotency_key=key)
+        for name in REFERENCES & given.keys():
+            schemas.parse(schemas.ReferenceRequest, id=given[name])
+        request = {"project": self._project, **given}
+        wish = Wish(
+            operation=operation, actor=self._actor.name, request=request, key=key, decide=decide, dry_run=dry_run
+        )  # fmt: skip
+        self._wrote = True
+        return self._writer.write(wish)
+
+    def _read_named(
+        self, reference: str, min_position: str | None, answer: Callable[[str], Any]
+    ) -> Any:  # Any: the reader's own reply
+        self._require("read")
+        request = schemas.parse(schemas.ReferenceRequest, id=reference)
+        return self._read(min_position, lambda: answer(request.id))
+
+    def _read(self, min_position: str | None, answer: Callable[[], Any]) -> Any:  # Any: the reader's own reply
+        self._require("read")
+        self._reach(min_position)
+        with self._writer.lock:
+            self._ledger.catch_up()
+            return answer()
+
+    def _reach(self, min_position: str | None) -> None:
+        """Wait at most two seconds for a position that somebody has announced. The caller holds no lock."""
+        if min_position is not None:
+            self._caught_up()
+            position = parse_position(min_position, incarnation=self._reader.incarnation)
+            wait_until_at(position, self._caught_up)
+
+    def _caught_up(self) -> int:
+        with self._writer.lock:
+            return self._ledger.catch_up()
+
+    def _require(self, permission: str) -> None:
+        self._check_open()
+        self._actor.require(permission)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            refuse("UNAVAILABLE", "This gateway was closed, and does nothing any more. Open another one.")
+
+    def _need_project(self) -> str:
+        if self._project is None:
+            raise no_project()
+        return self._project
+
+
+def listed(values: Sequence[str]) -> Sequence[str]:
+    """Return a list as a tuple; a single string stays one, to be refused: it is no list of its letters."""
+    return values if isinstance(values, str) else tuple(values)

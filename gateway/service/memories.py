@@ -1,0 +1,183 @@
+"""The acts on memories: each checks its request, and is one append."""
+
+from collections.abc import Sequence
+
+from gateway import schemas
+from gateway.page import Append
+from gateway.replies import (
+    Receipt,
+)
+from gateway.service.base import UseCases, listed
+
+
+class MemoryActs(UseCases):
+    """Remember, correct, withdraw, restore and link."""
+
+    def remember(
+        self,
+        content: str,
+        *,
+        kind: str = "fact",
+        tags: Sequence[str] = (),
+        confidence: str | None = None,
+        origin: str | None = None,
+        valid_from: str | None = None,
+        valid_to: str | None = None,
+        review_by: str | None = None,
+        sources: Sequence[str] = (),
+        run: str | None = None,
+        agent: str | None = None,
+        user: str | None = None,
+        session: str | None = None,
+        task_family: str | None = None,
+        visibility: str | None = None,
+        memory_id: str | None = None,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Store a text as a new memory, or under `memory_id` as the new head of one that has none.
+
+        Errors: VALIDATION_FAILED, FORBIDDEN_ACTOR, STALE_PREDECESSOR (the memory has a head), INVALID_INPUT,
+        MEMORY_NOT_FOUND (an id of ours that is none of this project's memories).
+        """
+        given = {
+            "content": content, "kind": kind, "tags": listed(tags), "confidence": confidence, "origin": origin,
+            "valid_from": valid_from, "valid_to": valid_to, "review_by": review_by, "sources": listed(sources),
+            "run": run, "agent": agent, "user": user, "session": session, "task_family": task_family,
+            "visibility": visibility, "memory_id": memory_id, "reason": reason,
+        }  # fmt: skip
+        request = schemas.parse(schemas.RememberRequest, **given)
+        return self._write(
+            "remember",
+            "write",
+            given,
+            lambda append: self._decisions.remember(append, request),
+            idempotency_key,
+            dry_run,
+        )
+
+    def correct(
+        self,
+        revision: str,
+        content: str,
+        *,
+        reason: str | None = None,
+        if_revision: int | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Replace a memory's head by a text whose meaning is right.
+
+        Errors: MEMORY_NOT_FOUND, MEMORY_ALREADY_SUPERSEDED, MEMORY_DELETED, MEMORY_REVOKED, NO_CHANGE, STALE_REVISION.
+        """
+        request = schemas.parse(schemas.CorrectRequest, content=content, reason=reason)
+        given = {"revision": revision, "content": content, "reason": reason, "if_revision": if_revision}
+
+        def decide(append: Append) -> None:
+            self._decisions.correct(append, revision, request, if_revision)
+
+        return self._write("correct", "correct", given, decide, idempotency_key, dry_run)
+
+    def retire(
+        self,
+        revision: str,
+        *,
+        reason: str | None = None,
+        if_revision: int | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Withdraw knowledge that no longer holds. Errors: as `correct`."""
+        schemas.parse(schemas.ReasonRequest, reason=reason)
+
+        given = {"revision": revision, "reason": reason, "if_revision": if_revision}
+
+        def decide(append: Append) -> None:
+            self._decisions.retire(append, revision, reason, if_revision)
+
+        return self._write("retire", "correct", given, decide, idempotency_key, dry_run)
+
+    def revoke(
+        self,
+        revision: str,
+        *,
+        reason: str,
+        if_revision: int | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Withdraw trust in a revision: from this commit on no retrieval serves it. Errors: MEMORY_REVOKED."""
+        schemas.parse(schemas.RequiredReasonRequest, reason=reason)
+
+        given = {"revision": revision, "reason": reason, "if_revision": if_revision}
+
+        def decide(append: Append) -> None:
+            self._decisions.revoke(append, revision, reason, if_revision)
+
+        return self._write("revoke", "revoke", given, decide, idempotency_key, dry_run)
+
+    def restore(
+        self,
+        revision: str,
+        *,
+        reason: str | None = None,
+        if_revision: int | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Undo the latest retirement or revocation; it needs the permission of the act that it undoes.
+
+        A memory stands for its last revision that was withdrawn. Errors: INVALID_TRANSITION,
+        EXPECTED_ACTIVE_MISMATCH (the memory has another head by now).
+        """
+        schemas.parse(schemas.ReasonRequest, reason=reason)
+
+        given = {"revision": revision, "reason": reason, "if_revision": if_revision}
+
+        def decide(append: Append) -> None:
+            self._decisions.restore(append, revision, reason, if_revision)
+
+        return self._write("restore", None, given, decide, idempotency_key, dry_run)
+
+    def link(
+        self,
+        newer: str,
+        older: str,
+        *,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """State that one memory supersedes another; neither's states change.
+
+        Errors: INVALID_INPUT (to itself, or to another project's), NO_CHANGE (stated already), INVALID_TRANSITION (it
+        would close a cycle).
+        """
+        schemas.parse(schemas.ReasonRequest, reason=reason)
+
+        given = {"newer": newer, "older": older, "reason": reason}
+
+        def decide(append: Append) -> None:
+            self._decisions.link(append, newer, older, reason)
+
+        return self._write("link", "correct", given, decide, idempotency_key, dry_run)
+
+    def unlink(
+        self,
+        newer: str,
+        older: str,
+        *,
+        reason: str,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Withdraw a link. Errors: MEMORY_NOT_FOUND (no such link)."""
+        schemas.parse(schemas.RequiredReasonRequest, reason=reason)
+
+        given = {"newer": newer, "older": older, "reason": reason}
+
+        def decide(append: Append) -> None:
+            self._decisions.unlink(append, newer, older, reason)
+
+        return self._write("unlink", "correct", given, decide, idempotency_key, dry_run)

@@ -1,0 +1,58 @@
+"""What keeps a ledger in use: imports, and recovery of what is derived from it."""
+
+from pathlib import Path
+
+from gateway.importing import PepImport, Progress
+from gateway.replies import (
+    ImportReport,
+    Recovery,
+)
+from gateway.service.base import UseCases
+from projections.recovery import recover
+from projections.relay import Relay
+
+
+class Operating(UseCases):
+    """Import and recover."""
+
+    def import_peps(
+        self, path: str | Path, *, on_error: str = "stop", progress: Progress | None = None
+    ) -> ImportReport:
+        """Import a history of Python Enhancement Proposals; repeating it stores nothing twice.
+
+        Errors: VALIDATION_FAILED (not a whole gzip file of JSON lines: nothing was stored; or a bad row, which stops
+        the import before it and everything behind it unless `on_error` is `skip`).
+        """
+        self._require("admin")
+        with self._writer.lock:
+            run = PepImport(
+                self._writer, self._ledger, Path(path),
+                project=self._need_project(), actor=self._actor.name, on_error=on_error,
+            )  # fmt: skip
+            report = run.run(progress)
+            self._relay.drain(progress=progress)
+            self._relay.keep()
+        return report
+
+    def recover(self, *, check_only: bool = False, dry_run: bool = False, progress: Progress | None = None) -> Recovery:
+        """Bring the index to the ledger's head and say what it took; or, with `check_only`, what it would take."""
+        self._require("recover")
+        with self._writer.lock:
+            self._ledger.catch_up()
+            done = recover(self._relay, check_only=check_only or dry_run, progress=progress)
+        return Recovery(
+            ok=True,
+            replayed=done.replayed,
+            skipped=done.skipped,
+            parked=0,
+            repaired=0,
+            index={"action": done.action, "why": done.why},
+            claims=(),
+            position=self._reader.position,
+            incarnation=self._reader.incarnation,
+        )
+
+    @property
+    def index(self) -> Relay:
+        """Return this process's index replica, for recovery, diagnosis and tests."""
+        return self._relay

@@ -1,0 +1,116 @@
+"""The questions: each answer is made from verified entries at the ledger's head."""
+
+from collections.abc import Iterator, Sequence
+
+from gateway import schemas
+from gateway.reading import NOBODY
+from gateway.replies import (
+    EventDetail,
+    Explanation,
+    History,
+    Lineage,
+    LogItem,
+    Revision,
+    Search,
+)
+from gateway.service.base import UseCases, listed
+from projections.relay import Item
+
+EVENTS_PAGE = 1_000
+
+
+class Reading(UseCases):
+    """Search, show, explain, and list events."""
+
+    def search(
+        self,
+        query: str,
+        *,
+        k: int = 5,
+        min_trust: str = "unverified",
+        kinds: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        agent: str | None = None,
+        user: str | None = None,
+        session: str | None = None,
+        task_family: str | None = None,
+        min_position: str | None = None,
+    ) -> Search:
+        """Return the k nearest memories that the ledger confirms at this moment, best first.
+
+        Errors: VALIDATION_FAILED; UNAVAILABLE if `min_position` is not reached within two seconds.
+        """
+        self._require("read")
+        request = schemas.parse(
+            schemas.SearchRequest, query=query, k=k, min_trust=min_trust, kinds=listed(kinds), tags=listed(tags),
+            agent=agent, user=user, session=session, task_family=task_family,
+        )  # fmt: skip
+        self._need_project()
+        self._reach(min_position)
+        with self._writer.lock:
+            self._ledger.catch_up()
+            # A project without a name yet has no memories, and still sees what the whole tenant may see.
+            return self._retrieval.search(request, self._reader.scope(self._references.project or NOBODY, request))
+
+    def neighbours(self, query: str, *, k: int = 5) -> list[tuple[Item, float]]:
+        """Return what the index alone says is near, best first: confirmed by nobody, and never an answer."""
+        self._require("read")
+        with self._writer.lock:
+            project = self._references.project
+            request = schemas.parse(schemas.SearchRequest, query=query, k=k)
+            return [] if project is None else self._retrieval.neighbours(query, self._reader.scope(project, request), k)
+
+    def show(self, reference: str, *, min_position: str | None = None) -> Revision:
+        """Return one revision; a memory stands for its head, or its latest revision while it has none."""
+        return self._read_named(reference, min_position, self._reader.show)
+
+    def explain(self, reference: str, *, min_position: str | None = None) -> Explanation:
+        """Return one revision with the story of its lineage."""
+        return self._read_named(reference, min_position, self._reader.explain)
+
+    def history(self, reference: str, *, min_position: str | None = None) -> History:
+        """Return every revision of a memory, in version order, whichever of its ids is given."""
+        return self._read_named(reference, min_position, self._reader.history)
+
+    def lineage(
+        self,
+        reference: str,
+        *,
+        up: bool | None = None,
+        down: bool | None = None,
+        depth: int | None = None,
+        min_position: str | None = None,
+    ) -> Lineage:
+        """Return the graph around a memory: what supersedes it (`up`), what it supersedes (`down`); both by default."""
+        both = not up and not down
+        return self._read_named(
+            reference,
+            min_position,
+            lambda known: self._reader.lineage(known, up=up or both, down=down or both, depth=depth),
+        )
+
+    def reach(self, position: str) -> None:
+        """Wait until the ledger has reached a position, `SEQ` or `INC.SEQ`. Errors: VALIDATION_FAILED, UNAVAILABLE."""
+        self._reach(position)
+
+    def show_event(self, seq: int) -> EventDetail:
+        """Return one event, verified, with its facts and payload. Errors: EVENT_NOT_FOUND."""
+        return self._read(None, lambda: self._reader.event(seq))
+
+    def raw(self, seq: int) -> bytes:
+        """Return the hashed bytes of one event, verified. Errors: EVENT_NOT_FOUND."""
+        return self._read(None, lambda: self._reader.raw(seq))
+
+    def complete(self, prefix: str) -> tuple[str, ...]:
+        """Return the ids of ours in the project that begin with `prefix`, sorted."""
+        return self._read(None, lambda: self._reader.complete(prefix))
+
+    def events(self, *, after: int = -1) -> Iterator[LogItem]:
+        """Yield every event above `after` up to the present head, oldest first, verified."""
+        self._require("read")
+        with self._writer.lock:
+            last = self._ledger.catch_up()
+        for first in range(max(after, -1) + 1, last + 1, EVENTS_PAGE):
+            with self._writer.lock:
+                page = self._reader.log(first, min(first + EVENTS_PAGE, last + 1))
+            yield from page
