@@ -268,7 +268,7 @@ TYPES: dict[str, tuple[Check, Check]] = {
         closed(external=one_of(True, False), media_type=maybe(TEXT), size=COUNT),
         closed(hash=TEXT, name=maybe(TEXT), uri=maybe(TEXT)),
     ),
-    "policy.set.v1": (closed(setting=TEXT, value=maybe(TEXT)), closed(names=maybe(array(TEXT)))),
+    "policy.set.v1": (closed(setting=TEXT, value=maybe(TEXT)), closed(names=maybe(array(TEXT)), reason=maybe(TEXT))),
 }
 STREAMS = {
     "correction": "cor",
