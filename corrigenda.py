@@ -35,9 +35,13 @@ def _refuse_foreign_packages() -> None:
 _refuse_foreign_packages()
 
 # After the check on purpose: before it, these names could be anybody's.
+from gateway.evals import contains  # noqa: E402
 from gateway.replies import (  # noqa: E402
     AuditEntry,
     Check,
+    Correction,
+    CorrectionStats,
+    EvalCase,
     EventDetail,
     EventRef,
     Explanation,
@@ -79,7 +83,10 @@ __all__ = [
     "AuditEntry",
     "Check",
     "ConflictError",
+    "Correction",
+    "CorrectionStats",
     "CorrigendaError",
+    "EvalCase",
     "EventDetail",
     "EventRef",
     "Explanation",
@@ -107,6 +114,7 @@ __all__ = [
     "UnavailableError",
     "Verification",
     "__version__",
+    "contains",
     "open",
 ]
 

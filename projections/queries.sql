@@ -41,3 +41,37 @@ SELECT u.id, d.seq
 FROM unnest(%(ids)s::text[]) u(id)
 CROSS JOIN LATERAL (
     SELECT seq FROM corrigenda.directory WHERE ledger = %(ledger)s AND gen = %(gen)s AND id = u.id LIMIT 1) d
+
+-- name: upsert_corrections
+-- A row that only changes its state carries content_seq −1 and keeps its other columns, as in upsert_revisions.
+WITH written AS (
+    INSERT INTO corrigenda.correction AS c
+        (ledger, gen, correction, state, project, agent, person, session, visibility, origin, revision, content_seq)
+    SELECT %(ledger)s::text, %(gen)s::bigint, u.* FROM unnest(
+        %(corrections)s::text[], %(states)s::text[], %(projects)s::text[], %(agents)s::text[], %(persons)s::text[],
+        %(sessions)s::text[], %(visibilitys)s::text[], %(origins)s::text[], %(revisions)s::text[],
+        %(content_seqs)s::bigint[]) u
+    ON CONFLICT (ledger, gen, correction) DO UPDATE
+    SET state = excluded.state,
+        content_seq = CASE WHEN excluded.content_seq < 0 THEN c.content_seq ELSE excluded.content_seq END
+    RETURNING content_seq
+)
+SELECT (CASE WHEN min(content_seq) >= 0 THEN '1' ELSE 'PROJECTION_DRIFT' END)::int FROM written
+
+-- name: find_corrections
+-- A page of a project's corrections in the order in which they were recorded.
+SELECT correction, content_seq FROM corrigenda.correction
+WHERE ledger = %(ledger)s AND gen = %(gen)s AND project = %(project)s AND content_seq > %(after)s
+  AND state = ANY (%(states)s::text[]) AND (%(agent)s::text IS NULL OR agent = %(agent)s)
+ORDER BY content_seq LIMIT %(limit)s
+
+-- name: insert_touched
+INSERT INTO corrigenda.edge (ledger, gen, kind, newer, older, from_seq)
+SELECT %(ledger)s::text, %(gen)s::bigint, %(kind)s::text, u.* FROM unnest(
+    %(newers)s::text[], %(olders)s::text[], %(from_seqs)s::bigint[]) u
+ON CONFLICT (ledger, gen, kind, newer, older, from_seq) DO NOTHING
+
+-- name: find_touched
+-- What a correction touched, the oldest first.
+SELECT DISTINCT older, min(from_seq) OVER (PARTITION BY older) AS first FROM corrigenda.edge
+WHERE ledger = %(ledger)s AND gen = %(gen)s AND kind = %(kind)s AND newer = %(correction)s ORDER BY first, older
