@@ -148,7 +148,7 @@ def other_version(found: int) -> Exception:
     mend = (
         "Install the version that wrote them, or a newer one."
         if found > PROJECTOR_VERSION
-        else "Run `corrigenda projections rebuild` once: it makes them anew beside the old ones, while everybody reads on."
+        else "Run `corrigenda projections rebuild` once: it makes them anew beside the old ones, and nothing stops."
     )
     return failure(
         "SCHEMA_MISMATCH",
