@@ -26,7 +26,7 @@ from ledger.message import ScopeIds
 from ledger.scope import sees
 from ledger.verified import Recorded, VerifiedLedger
 from projections.corrections import QUERIES
-from projections.touched import CORRECTS
+from projections.edges import CORRECTS
 
 PAGE_ROWS = 500
 _PERIOD_CHARS = {"day": 10, "month": 7, "year": 4}  # of a time such as 2026-01-02T03:04:05Z
