@@ -16,6 +16,13 @@ _AGENT = click.option("--agent", metavar="A", help="Only those of this agent.")
 _BY = ("agent", "period")
 
 
+def _read_by(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in value.split(",")) if value is not None else ()
+    if not set(words) <= set(_BY):
+        raise click.BadParameter(f"{value!r} is not agent, period or agent,period.", ctx, param)
+    return words
+
+
 @click.command(cls=Verb, epilog="\b\nExample:\n  corrigenda corrections show cor_01J9ZK")
 @click.argument("correction", metavar="ID")
 @reads
@@ -76,7 +83,7 @@ def list_(
 )
 @_AGENT
 @_SINCE
-@click.option("--by", metavar="WHAT", help="Also by agent, by period, or by both: agent,period.")
+@click.option("--by", callback=_read_by, metavar="WHAT", help="Also by agent, by period, or by both: agent,period.")
 @click.option("--period", type=click.Choice(("day", "month", "year")), default="month", show_default=True)
 @reads
 @pass_session
@@ -84,22 +91,15 @@ def stats(
     session: Session,
     agent: str | None,
     since: str | None,
-    by: str | None,
+    by: tuple[str, ...],
     period: str,
     min_position: str | None,
 ) -> None:
     """Count corrections by entity, field, agent and period."""
     session.require_project()
     with session.gateway(create=False, replay=False, reach=min_position) as gateway:
-        found = gateway.correction_stats(agent=agent, since=since, by=_listed(by), period=period)
+        found = gateway.correction_stats(agent=agent, since=since, by=by, period=period)
     give(session, found, lambda: views.stats(found))
-
-
-def _listed(by: str | None) -> tuple[str, ...]:
-    words = tuple(word.strip() for word in by.split(",")) if by is not None else ()
-    if not set(words) <= set(_BY):
-        raise click.BadParameter(f"{by!r} is not agent, period or agent,period.", param_hint="--by")
-    return words
 
 
 @click.command(
