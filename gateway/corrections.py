@@ -163,8 +163,9 @@ class Corrections:
             after = rows[-1][1]
 
     def _read(self, rows: Mapping[str, int]) -> Iterator[Found]:
-        """Yield each correction that its own events confirm to be where its row says."""
-        ends = {one: head.position for one, head in self._ledger.walk.ends(rows).items() if head.version}
+        """Yield each correction that its own events confirm to be where its row says, in the order of the rows."""
+        heads = self._ledger.walk.ends(rows)
+        ends = {one: heads[one].position for one in rows if one in heads and heads[one].version}
         recorded = self._ledger.at({*(rows[one] for one in ends), *ends.values()})
         for correction, end in ends.items():
             found = _found(recorded[rows[correction]], recorded[end], correction)

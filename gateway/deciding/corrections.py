@@ -7,6 +7,7 @@ from gateway.deciding.base import name_scope
 from gateway.deciding.beginning import Beginning
 from gateway.names import no_project
 from gateway.page import Append
+from gateway.policies import CORRECTIONS_AGENTS
 from gateway.schemas import CorrectRequest, RecordCorrectionRequest, SupersedeCorrectionRequest
 from ledger.corrections import (
     CORRECTION,
@@ -32,6 +33,7 @@ class Correcting(Beginning):
             self._actor.require("correct")
         project = append.name("project", self._names.root, self._project)
         scope = name_scope(append, project, request.scope)
+        self._check_configured(append, project, request.agent)
         corrected = None if request.memory is None else self._references.revision(request.memory)[1]
         self._record(append, _text(request), scope=scope, visibility=request.visibility, revision=corrected)
         if corrected is not None:
@@ -41,8 +43,9 @@ class Correcting(Beginning):
     def confirm_correction(self, append: Append, reference: str, reason: str | None, if_revision: int | None) -> None:
         """Decide that a person vouches for what an agent reported."""
         correction = self._correction(append, reference, if_revision)
-        command = Confirm(contradiction=contradiction_of(self._actor), reason=reason)
-        append.decide_on(CORRECTION, correction, command)
+        recorded = append.of(CORRECTION, correction).recorded
+        looked = contradiction_of(append, self._actor, self._policies, recorded.scope.project if recorded else "")
+        append.decide_on(CORRECTION, correction, Confirm(contradiction=looked, reason=reason))
 
     def supersede_correction(
         self, append: Append, reference: str, request: SupersedeCorrectionRequest, if_revision: int | None
@@ -70,7 +73,7 @@ class Correcting(Beginning):
         correction, content = f"cor_{self._mint()}", self._keys.content(scope.project, indexed_text(text))
         record = Record(
             content=content,
-            contradiction=contradiction_of(self._actor),
+            contradiction=contradiction_of(append, self._actor, self._policies, scope.project),
             origin=self._origin(None),
             revision=revision,
             scope=scope,
@@ -80,6 +83,16 @@ class Correcting(Beginning):
         )
         append.decide_on(CORRECTION, correction, record)
         return correction, content
+
+    def _check_configured(self, append: Append, project: str, agent: str) -> None:
+        agents = self._policies.within(append, CORRECTIONS_AGENTS, project)
+        if agents is not None and agent not in agents:
+            refuse(
+                "NOT_CONFIGURED",
+                "Corrections are recorded of the agents that the policy names (corrections.agents), and this one is "
+                "none of them. Nothing was stored.",
+                setting="corrections.agents",
+            )
 
     def _correction(self, append: Append, reference: str, if_revision: int | None) -> str:
         correction = self._references.correction(reference)
