@@ -1,8 +1,11 @@
 """Corrections as records: recorded with and without a memory, confirmed, superseded, revoked. One act, one append."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 from gateway.service import Gateway
+from ledger.errors import ConflictError
 from tests.house import last_position, refused, tamper, types, written
 from tests.integration.conftest import Here
 
@@ -211,6 +214,27 @@ def test_superseding_by_what_is_said_already_is_no_change(gateway: Gateway) -> N
     for value in ("DTHC", "THC"):
         with refused("NO_CHANGE"):
             gateway.supersede_correction(correction, corrected_value=value)
+
+
+def ended_by(gateway: Gateway, correction: str, barrier: Barrier) -> str:
+    """Supersede a correction once everybody is ready; return the successor that it has then, one's own or not."""
+    barrier.wait()
+    try:
+        return f"mine {gateway.supersede_correction(correction, corrected_value='x').correction_id}"
+    except ConflictError as error:
+        assert error.code == "INVALID_TRANSITION"
+        return f"theirs {error.details['superseded_by']}"
+
+
+def test_of_two_who_end_a_correction_at_once_one_does(open_here: Here) -> None:
+    """D20: given two gateways, when both supersede one correction at once, then one wins, and the other is told who."""
+    gateways = [open_here(), open_here()]
+    for _ in range(5):
+        old, barrier = recorded(gateways[0]), Barrier(2)
+        with ThreadPoolExecutor(2) as pool:
+            told = [*pool.map(ended_by, gateways, [old] * 2, [barrier] * 2)]
+        winner = gateways[1].show_correction(old).superseded_by
+        assert sorted(told) == [f"mine {winner}", f"theirs {winner}"]
 
 
 def test_revoking_leaves_the_record_and_takes_it_from_the_lists(gateway: Gateway) -> None:
