@@ -4,6 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
 
+import msgspec
+
+from gateway.replies import Correction
 from gateway.service import Gateway
 from ledger.errors import ConflictError
 from tests.house import last_position, refused, tamper, types, written
@@ -37,7 +40,8 @@ def test_every_field_comes_back_unchanged(gateway: Gateway) -> None:
         1,
         receipt.position,
     )
-    assert gateway.list_corrections(agent="ap-reconciler") == (shown,)
+    (listed,) = gateway.list_corrections(agent="ap-reconciler")
+    assert {name: getattr(shown, name) for name in Correction.__struct_fields__} == msgspec.structs.asdict(listed)
 
 
 def test_what_is_not_given_has_its_default(gateway: Gateway) -> None:
@@ -243,7 +247,9 @@ def test_revoking_leaves_the_record_and_takes_it_from_the_lists(gateway: Gateway
     gateway.revoke_correction(correction, reason="a misreading")
     assert gateway.list_corrections() == () == gateway.eval_cases()
     assert gateway.correction_stats().total == 0
-    assert gateway.show_correction(correction).state == "revoked"
+    shown = gateway.show_correction(correction)
+    assert (shown.state, shown.audit[-1].actor, shown.audit[-1].reason) == ("revoked", "human:ana", "a misreading")
+    assert [entry.type for entry in shown.audit] == ["correction.recorded.v1", "correction.revoked.v1"]
     assert [item.correction_id for item in gateway.list_corrections(states=["revoked"])] == [correction]
 
 
