@@ -5,19 +5,26 @@ from typing import TYPE_CHECKING
 from cli.text import Paint, block, clip, count, inert, inert_json, moment, pairs, plain, table
 
 if TYPE_CHECKING:
-    from gateway.replies import Correction, CorrectionStats, EvalCase
+    from gateway.replies import AuditEntry, Correction, CorrectionStats, EvalCase, ExplainedCorrection
 
 _VALUE_COLUMNS = 32  # of a value, where many corrections stand below each other
 _STATE_COLOURS = {"active": "green", "unconfirmed": "yellow", "superseded": "cyan", "revoked": "red"}
 
 
-def correction(item: "Correction", *, paint: Paint = plain) -> str:
-    """One correction: what was put out, what was right, and everything that is known of it."""
+def correction(item: "ExplainedCorrection", *, paint: Paint = plain) -> str:
+    """One correction: what was put out, what was right, everything that is known of it, and what happened to it."""
     title = f"{item.correction_id}  {inert(item.agent)}"
     by = f" by {item.superseded_by}" if item.superseded_by else ""
     state = paint(_STATE_COLOURS.get(item.state, "bold"), inert(item.state)) + by
     right = block(item.corrected_value, gutter="  + ") if item.corrected_value else "  + (should be empty)"
-    return f"{paint('bold', title)}\n  {state}\n{block(item.original_value, gutter='  - ')}\n{right}\n{_rest(item)}"
+    values = f"{block(item.original_value, gutter='  - ')}\n{right}"
+    told = [paint("bold", "What happened"), *(_happened(entry) for entry in item.audit)]
+    return "\n".join([paint("bold", title), f"  {state}", values, _rest(item), "", *told])
+
+
+def _happened(entry: "AuditEntry") -> str:
+    line = f"  {entry.seq}  {moment(entry.at)}  {entry.type}  by {inert(entry.actor)}"
+    return f"{line}\n{block(entry.reason, gutter='      why: ')}" if entry.reason else line
 
 
 def _rest(item: "Correction") -> str:

@@ -7,13 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from gateway.names import Names, References
 from gateway.permissions import Actor
 from gateway.reading import Reader
-from gateway.replies import Correction, CorrectionStats, EvalCase
+from gateway.replies import Correction, CorrectionStats, EvalCase, ExplainedCorrection
 from gateway.schemas import CorrectionsRequest, StatsRequest
 from gateway.states import States
-from gateway.views import correction_text_of
+from gateway.views import audit_entry, correction_text_of
 from ledger.corrections import (
     CORRECTION,
     CorrectionConfirmed,
@@ -73,14 +75,18 @@ class Corrections:
         self._reader = reader
         self._actor = actor
 
-    def show(self, reference: str) -> Correction:
-        """Return one correction, whatever its state."""
+    def show(self, reference: str) -> ExplainedCorrection:
+        """Return one correction, whatever its state, with its story."""
         correction = self._references.correction(reference)
         recorded = self._ledger.stream(correction)
         found = _found(recorded[0], recorded[-1], correction)
         if found is None:
             raise TypeError(f"no correction: {correction}")
-        return self._reply(found, self._names.show)
+        shown = self._names.shown(sorted({item.entry.envelope.actor for item in recorded}))
+        return ExplainedCorrection(
+            **msgspec.structs.asdict(self._reply(found, self._names.show)),
+            audit=tuple(audit_entry(item, shown.__getitem__) for item in recorded),
+        )
 
     def list(self, request: CorrectionsRequest) -> Iterator[Correction]:
         """Yield what was asked for, oldest first."""

@@ -202,6 +202,12 @@ class Correction(Reply, frozen=True, kw_only=True):
     position: int
 
 
+class ExplainedCorrection(Correction, frozen=True, kw_only=True):
+    """A correction with the story of it: who recorded, confirmed, superseded or revoked it, when, and why."""
+
+    audit: tuple[AuditEntry, ...]
+
+
 class CorrectionStats(Reply, frozen=True, kw_only=True):
     """How many corrections there are, the most frequent first; what was not asked for is None.
 

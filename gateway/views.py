@@ -111,7 +111,7 @@ def revision_reply(lineage: LineageView, item: RevisionState, show: Callable[[st
 
 def audit(lineage: LineageView, show: Callable[[str], str]) -> tuple[AuditEntry, ...]:
     """Return a lineage's events, oldest first, as an auditor reads them."""
-    return tuple(_audit_entry(item, show) for _, item in sorted(lineage.recorded.items()))
+    return tuple(audit_entry(item, show) for _, item in sorted(lineage.recorded.items()))
 
 
 def log_item(entry: Entry, actor: str) -> dict[str, Any]:  # Any: one value of each field's type
@@ -151,7 +151,8 @@ def shown_scope(scope: ScopeIds, show: Callable[[str], str]) -> dict[str, str]:
     return {name: show(identifier) for name, identifier in ids.items() if identifier}
 
 
-def _audit_entry(item: Recorded, show: Callable[[str], str]) -> AuditEntry:
+def audit_entry(item: Recorded, show: Callable[[str], str]) -> AuditEntry:
+    """Return one event as an auditor reads it."""
     envelope = item.entry.envelope
     moves: tuple[Move, ...] = getattr(envelope.facts, "moves", ())
     return AuditEntry(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gateway import schemas
 from gateway.page import Append
-from gateway.replies import Correction, CorrectionStats, EvalCase, Receipt
+from gateway.replies import Correction, CorrectionStats, EvalCase, ExplainedCorrection, Receipt
 from gateway.service.base import UseCases, listed
 
 STANDING = ("unconfirmed", "active")
@@ -139,8 +139,8 @@ class CorrectionActs(UseCases):
 
     # ---------------------------------------------------------------- questions
 
-    def show_correction(self, correction: str, *, min_position: str | None = None) -> Correction:
-        """Return one correction, whatever its state. Errors: CORRECTION_NOT_FOUND."""
+    def show_correction(self, correction: str, *, min_position: str | None = None) -> ExplainedCorrection:
+        """Return one correction, whatever its state, with its story. Errors: CORRECTION_NOT_FOUND."""
         return self._read_named(correction, min_position, self._corrections.show)
 
     def list_corrections(

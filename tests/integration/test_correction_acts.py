@@ -1,8 +1,14 @@
 """Corrections as records: recorded with and without a memory, confirmed, superseded, revoked. One act, one append."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
+import msgspec
+
+from gateway.replies import Correction
 from gateway.service import Gateway
+from ledger.errors import ConflictError
 from tests.house import last_position, refused, tamper, types, written
 from tests.integration.conftest import Here
 
@@ -34,7 +40,8 @@ def test_every_field_comes_back_unchanged(gateway: Gateway) -> None:
         1,
         receipt.position,
     )
-    assert gateway.list_corrections(agent="ap-reconciler") == (shown,)
+    (listed,) = gateway.list_corrections(agent="ap-reconciler")
+    assert {name: getattr(shown, name) for name in Correction.__struct_fields__} == msgspec.structs.asdict(listed)
 
 
 def test_what_is_not_given_has_its_default(gateway: Gateway) -> None:
@@ -213,13 +220,36 @@ def test_superseding_by_what_is_said_already_is_no_change(gateway: Gateway) -> N
             gateway.supersede_correction(correction, corrected_value=value)
 
 
+def ended_by(gateway: Gateway, correction: str, barrier: Barrier) -> str:
+    """Supersede a correction once everybody is ready; return the successor that it has then, one's own or not."""
+    barrier.wait()
+    try:
+        return f"mine {gateway.supersede_correction(correction, corrected_value='x').correction_id}"
+    except ConflictError as error:
+        assert error.code == "INVALID_TRANSITION"
+        return f"theirs {error.details['superseded_by']}"
+
+
+def test_of_two_who_end_a_correction_at_once_one_does(open_here: Here) -> None:
+    """D20: given two gateways, when both supersede one correction at once, then one wins, and the other is told who."""
+    gateways = [open_here(), open_here()]
+    for _ in range(5):
+        old, barrier = recorded(gateways[0]), Barrier(2)
+        with ThreadPoolExecutor(2) as pool:
+            told = [*pool.map(ended_by, gateways, [old] * 2, [barrier] * 2)]
+        winner = gateways[1].show_correction(old).superseded_by
+        assert sorted(told) == [f"mine {winner}", f"theirs {winner}"]
+
+
 def test_revoking_leaves_the_record_and_takes_it_from_the_lists(gateway: Gateway) -> None:
     """AG-44: given a correction, when it is revoked, then lists and counts miss it, and show still tells of it."""
     correction = recorded(gateway, original_input="invoice 7")
     gateway.revoke_correction(correction, reason="a misreading")
     assert gateway.list_corrections() == () == gateway.eval_cases()
     assert gateway.correction_stats().total == 0
-    assert gateway.show_correction(correction).state == "revoked"
+    shown = gateway.show_correction(correction)
+    assert (shown.state, shown.audit[-1].actor, shown.audit[-1].reason) == ("revoked", "human:ana", "a misreading")
+    assert [entry.type for entry in shown.audit] == ["correction.recorded.v1", "correction.revoked.v1"]
     assert [item.correction_id for item in gateway.list_corrections(states=["revoked"])] == [correction]
 
 

@@ -15,7 +15,7 @@ STATS = replies.CorrectionStats(total=3, by_entity_key={"MSC": 2}, by_field={}, 
 CASE = replies.EvalCase(input="invoice\u202e 7", expected="DTHC", field=None, correction_id=COR)
 
 
-def correction(**changes: Any) -> replies.Correction:
+def correction(cls: type = replies.Correction, **changes: Any) -> Any:
     """A correction that nothing is special about, but for the changes."""
     plain: dict[str, Any] = dict(
         correction_id=COR,
@@ -40,7 +40,15 @@ def correction(**changes: Any) -> replies.Correction:
         stream_version=1,
         position=4,
     )
-    return replies.Correction(**{**plain, **changes})
+    return cls(**{**plain, **changes})
+
+
+def explained(**changes: Any) -> replies.ExplainedCorrection:
+    """The same with its story."""
+    told = replies.AuditEntry(
+        seq=4, type="correction.recorded.v1", at=T1, actor="human:ana", trace_id=OP, reason="two\nlines", moves=()
+    )
+    return correction(replies.ExplainedCorrection, audit=(told,), **changes)
 
 
 @pytest.fixture
@@ -48,7 +56,7 @@ def gateway(monkeypatch: pytest.MonkeyPatch) -> Stub:
     """A gateway that notes what it is asked."""
     return install(
         monkeypatch,
-        show_correction=correction(),
+        show_correction=explained(),
         list_corrections=(correction(), correction(correction_id=SUCCESSOR)),
         correction_stats=STATS,
         eval_cases=(CASE,),
@@ -130,7 +138,7 @@ def test_a_list_is_a_line_for_each(gateway: Stub) -> None:
 
 def test_a_correction_is_shown_by_either_command(gateway: Stub) -> None:
     """`show ID` and `corrections show ID` are one answer, with both values and what became of it."""
-    gateway.answers["show_correction"] = correction(
+    gateway.answers["show_correction"] = explained(
         state="superseded", superseded_by=SUCCESSOR, corrected_value="", original_value="two\nlines"
     )
     told = corrigenda("show", COR).out
@@ -138,6 +146,11 @@ def test_a_correction_is_shown_by_either_command(gateway: Stub) -> None:
     title, state, *values = told.splitlines()[:5]
     assert (title, state) == (f"{COR}  ap", f"  superseded by {SUCCESSOR}")
     assert values == ["  - two", "  - lines", "  + (should be empty)"]
+    happened = told.splitlines()[-4:]
+    assert happened == [
+        "What happened", "  4  2026-01-02T03:04:05.000Z  correction.recorded.v1  by human:ana",
+        "      why: two", "      why: lines",
+    ]  # fmt: skip
 
 
 def test_the_hashed_bytes_of_a_correction_are_those_of_its_record(gateway: Stub) -> None:

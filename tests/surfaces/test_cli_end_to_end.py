@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from cli_hands import Answer, corrigenda
 
+from corrigenda import contains
 from tests.roles import as_owner, as_writer
 
 
@@ -271,3 +272,32 @@ def test_a_database_of_ones_own_from_owner_to_service(
     again = corrigenda("db", "init")
     assert again.code == 0 and "next" not in again.out
     assert corrigenda("db", "url").out.strip() == corrigenda("db", "url", "--role", "writer").out.strip()
+
+
+def test_a_correction_from_its_record_to_its_revocation(ledger: str) -> None:
+    """A record corrects a memory too, is found by the beginning of its id, makes a case, and ends with its reason."""
+    words = (
+        "--agent",
+        "ap",
+        "--original-value",
+        "Hamburg",
+        "--corrected-value",
+        "Bremen",
+        "--original-input",
+        "where?",
+    )
+    done = answer("corrections", "record", *words, "--memory", "home", "--field", "city")
+    correction, head = done["correction_id"], answer("show", "home")
+    assert (head["content"], head["revision_id"]) == ("Bremen", done["revision_id"])
+    assert answer("show", correction[:-2])["memory"] == done["superseded"][0]
+    assert answer("corrections", "stats", "--by", "agent")["by_agent"] == {"ap": 1}
+    case = json.loads(corrigenda("corrections", "eval-cases").out)
+    assert contains("The user lives in BREMEN.", case["expected"]) and not contains("In Hamburg.", case["expected"])
+    revoked = corrigenda("corrections", "revoke", correction, "--reason", "a misreading")
+    assert revoked.code == 0 and "memory_untouched" in revoked.err
+    assert answer("corrections", "list")["items"] == []
+    assert answer("corrections", "list", "--state", "revoked")["items"][0]["correction_id"] == correction
+    again = corrigenda("corrections", "revoke", correction, "--reason", "again")
+    assert again.code == 5 and refused(again, "INVALID_TRANSITION")
+    unknown = corrigenda("corrections", "show", "cor_01J9ZKAAAAAAAAAAAAAAAAAAAA")
+    assert unknown.code == 3 and refused(unknown, "CORRECTION_NOT_FOUND")
