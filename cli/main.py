@@ -27,6 +27,7 @@ _COMMANDS = {
     "doctor": ("cli.doctor", "doctor", "Check this installation, one line per check with its mend."),
     "verify": ("cli.verify", "verify", "Check every byte of the ledger that can be checked."),
     "checkpoint": ("cli.checkpoint", "checkpoint", "Sign what the ledger is now, and compare what was signed."),
+    "policy": ("cli.policy", "policy", "Show and set how a project wants things done."),
     "keys": ("cli.keys", "keys", "Make and list the ledger's keys, and print the public one."),
     "recover": ("cli.recover", "recover", "Run the start-up recovery by hand."),
     "import": ("cli.imports", "import_", "Import a foreign file; importing it twice stores nothing twice."),

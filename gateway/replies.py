@@ -121,6 +121,28 @@ class History(Reply, frozen=True, kw_only=True):
     incarnation: int
 
 
+class PolicySetting(Reply, frozen=True, kw_only=True):
+    """One setting: `value` is a text or a list of names, `of` is project or tenant. `default` says it was not set."""
+
+    name: str
+    value: str | tuple[str, ...]
+    default: bool
+    of: str
+
+
+class Policy(Reply, frozen=True, kw_only=True):
+    """Every setting of a project and its tenant."""
+
+    items: tuple[PolicySetting, ...]
+    position: int
+    incarnation: int
+
+    @property
+    def values(self) -> dict[str, str | tuple[str, ...]]:
+        """Return the values by their settings' names."""
+        return {item.name: item.value for item in self.items}
+
+
 class LineageNode(Reply, frozen=True, kw_only=True):
     """A memory or a revision in a lineage graph."""
 

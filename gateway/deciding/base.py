@@ -5,6 +5,7 @@ from collections.abc import Callable
 from gateway.names import Names, References
 from gateway.page import Append
 from gateway.permissions import Actor
+from gateway.policies import Policies
 from gateway.reading import Reader
 from gateway.schemas import ScopeRequest
 from ledger.digest import LedgerKeys
@@ -23,6 +24,7 @@ class Deciding:
         keys: LedgerKeys,
         names: Names,
         references: References,
+        policies: Policies,
         reader: Reader,
         actor: Actor,
         project: str | None,
@@ -31,6 +33,7 @@ class Deciding:
         self._keys = keys
         self._names = names
         self._references = references
+        self._policies = policies
         self._reader = reader
         self._actor = actor
         self._project = project

@@ -5,10 +5,11 @@ Every write is one append (`writing`), every answer is made from verified entrie
 
 from gateway.service.memories import MemoryActs
 from gateway.service.operating import Operating
+from gateway.service.policy import PolicyUse
 from gateway.service.reading import Reading
 
 __all__ = ["Gateway"]
 
 
-class Gateway(MemoryActs, Reading, Operating):
+class Gateway(MemoryActs, Reading, PolicyUse, Operating):
     """One ledger, as one actor uses it. A context manager; safe to share between threads."""

@@ -8,6 +8,7 @@ from gateway.deciding import Decisions
 from gateway.names import Names, References, no_project
 from gateway.page import Append
 from gateway.permissions import Actor
+from gateway.policies import Policies
 from gateway.positions import parse_position, wait_until_at
 from gateway.reading import Reader
 from gateway.replies import (
@@ -47,12 +48,14 @@ class UseCases:
         self._names = Names(ledger)
         self._states = states
         self._references = References(ledger, self._names, states, project)
+        self._policies = Policies(self._names, states)
         self._writer = Writer(ledger, committer, self._names, states, clock)
         self._reader = Reader(ledger, self._names, states, self._references)
         self._decisions = Decisions(
             keys=ledger.keys,
             names=self._names,
             references=self._references,
+            policies=self._policies,
             reader=self._reader,
             actor=actor,
             project=project,

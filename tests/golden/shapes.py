@@ -272,7 +272,7 @@ TYPES: dict[str, tuple[Check, Check]] = {
         closed(count=COUNT, kind=TEXT, origin=TEXT, root=HEX, size=COUNT),
         closed(ids=array(TEXT), recipient=maybe(TEXT)),
     ),
-    "policy.set.v1": (closed(setting=TEXT, value=maybe(TEXT)), closed(names=maybe(array(TEXT)))),
+    "policy.set.v1": (closed(setting=TEXT, value=maybe(TEXT)), closed(names=maybe(array(TEXT)), reason=maybe(TEXT))),
 }
 STREAMS = {
     "correction": "cor",
