@@ -37,10 +37,12 @@ _refuse_foreign_packages()
 # After the check on purpose: before it, these names could be anybody's.
 from gateway.replies import (  # noqa: E402
     AuditEntry,
+    BundleVerification,
     Check,
     EventDetail,
     EventRef,
     Explanation,
+    Export,
     History,
     Hit,
     ImportItem,
@@ -77,12 +79,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AuditEntry",
+    "BundleVerification",
     "Check",
     "ConflictError",
     "CorrigendaError",
     "EventDetail",
     "EventRef",
     "Explanation",
+    "Export",
     "ForbiddenError",
     "Gateway",
     "History",

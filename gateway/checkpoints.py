@@ -63,7 +63,7 @@ def sign(
 
 
 def covering(anchor: Anchor, files: KeyFiles, opened: LedgerOpened, position: int) -> bytes:
-    """Return a checkpoint over an entry: the last one that was signed here, or one of all that the anchor holds.
+    """Return a checkpoint of all that the anchor holds, an entry among it.
 
     It is signed over what this host has followed entry by entry, and only if that extends the last one. Errors:
     LEDGER_UNVERIFIED (no signing key, or another ledger's), INTEGRITY_BROKEN (the last one is not borne out; exit 11),
@@ -75,7 +75,7 @@ def covering(anchor: Anchor, files: KeyFiles, opened: LedgerOpened, position: in
         claim = None if last is None else _opened(last, opened, "the last checkpoint that was signed here")
         if claim is not None and (claim.size > size or anchor.root(claim.size) != claim.root):
             raise _mismatch("the last checkpoint that was signed here", "another tree", check="anchor")
-        if last is not None and claim is not None and claim.size > position:
+        if last is not None and claim is not None and claim.size == size > position:
             return last
         if size <= position:
             raise failure(

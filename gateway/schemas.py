@@ -196,6 +196,13 @@ class SearchRequest(ScopeRequest):
     tags: Tags = ()
 
 
+class ExportRequest(Request):
+    """The memories whose history is handed out, and to whom."""
+
+    ids: Annotated[tuple[Reference, ...], Field(min_length=1, max_length=limits.EXPORT_IDS_MAX)]
+    recipient: Name | None = None
+
+
 class ReferenceRequest(Request):
     """An id or a name that a caller gave."""
 
