@@ -112,6 +112,7 @@ __all__ = [
     "Verification",
     "__version__",
     "open",
+    "verify_bundle",
 ]
 
 
@@ -149,6 +150,17 @@ def open(
         embedder=embedder,
         clock=clock,
     )
+
+
+def verify_bundle(path: str | Path, key: str, *, origin: str | None = None) -> BundleVerification:
+    """Check an audit bundle with its issuer's verifier key; neither a database nor a home is needed.
+
+    What is wrong with the bundle is in the answer (`ok`, `verdict`, `exit_code`). Raises InvalidInputError where the
+    key is none, or nothing can be read at `path`.
+    """
+    from gateway.bundles import verify_bundle as check
+
+    return check(path, key, origin=origin)
 
 
 def __getattr__(name: str) -> object:

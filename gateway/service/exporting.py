@@ -84,7 +84,7 @@ class ExportActs(UseCases):
         if complete and as_of is not None:
             refuse(
                 "VALIDATION_FAILED",
-                "A complete bundle holds all entries of the log, and so what came later, too. Leave one of the two out.",
+                "A complete bundle holds all entries of the log, so what came later, too. Leave one of the two out.",
                 fields=[{"field": "as_of", "problem": "does not go with complete"}],
             )
         lineages = self._exporting.connected({self._references.lineage(one) for one in ids})

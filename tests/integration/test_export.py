@@ -215,12 +215,9 @@ def test_a_past_that_is_complete_or_empty_is_refused(open_here: Here, tmp_path: 
     """All entries of the log are not the past; and before a memory was there, there is nothing of it to hand out."""
     gateway = open_here()
     remembered(gateway)
-    for settings, code in (
-        ({"complete": True, "as_of": "3"}, "VALIDATION_FAILED"),
-        ({"as_of": "0"}, "MEMORY_NOT_FOUND"),
-    ):
+    for position, whole, code in (("3", True, "VALIDATION_FAILED"), ("0", False, "MEMORY_NOT_FOUND")):
         with pytest.raises(CorrigendaError) as caught:
-            gateway.export_supersession(["deploys"], tmp_path / "bundle", **settings)
+            gateway.export_supersession(["deploys"], tmp_path / "bundle", as_of=position, complete=whole)
         assert caught.value.code == code
     assert not (tmp_path / "bundle").exists()
 
