@@ -35,10 +35,14 @@ def _refuse_foreign_packages() -> None:
 _refuse_foreign_packages()
 
 # After the check on purpose: before it, these names could be anybody's.
+from gateway.evals import contains  # noqa: E402
 from gateway.replies import (  # noqa: E402
     AuditEntry,
     BundleVerification,
     Check,
+    Correction,
+    CorrectionStats,
+    EvalCase,
     EventDetail,
     EventRef,
     Explanation,
@@ -82,7 +86,10 @@ __all__ = [
     "BundleVerification",
     "Check",
     "ConflictError",
+    "Correction",
+    "CorrectionStats",
     "CorrigendaError",
+    "EvalCase",
     "EventDetail",
     "EventRef",
     "Explanation",
@@ -111,6 +118,7 @@ __all__ = [
     "UnavailableError",
     "Verification",
     "__version__",
+    "contains",
     "open",
     "verify_bundle",
 ]

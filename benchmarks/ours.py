@@ -5,7 +5,7 @@ models nor the outbox; the event is one that none of them takes up. Every call m
 """
 
 import multiprocessing
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from multiprocessing.synchronize import Barrier
@@ -25,8 +25,7 @@ from ledger.opening import KeyFiles, open_ledger
 from ledger.sealing import Draft
 from ledger.store import Database
 from ledger.waiting import Appended
-from projections.directory import DirectoryProjector
-from projections.lineage import RevisionProjector
+from projections.models import ALL
 
 ACTOR = "pr_01JZ8Q0000000000000000000C"
 SCOPE = ScopeIds(agent=None, project="prj_01JZ8Q0000000000000000000B", session=None, task_family=None, user=None)
@@ -62,7 +61,7 @@ class RawLedger:
             self._database, tenant="local", files=files, anchors=home / "anchor", clock=system_clock
         )
         self.ledger.catch_up()
-        projectors: list[Projector] = [RevisionProjector(), DirectoryProjector()] if models else []
+        projectors: Sequence[Projector] = ALL if models else []
         self.committer = Committer(self.ledger, self._database.another(), projectors, system_clock)
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli import columns, views
+from cli import columns, correction_views, views
 from cli.context import Session, full_id, pass_session
 from cli.options import Range, Verb, read_event_type, read_moment, read_range, reads
 from cli.output import flush, give, give_stream, note, print_text, text_only, writing
@@ -14,6 +14,7 @@ from cli.output import flush, give, give_stream, note, print_text, text_only, wr
 if TYPE_CHECKING:
     from gateway.bare import BareGateway
     from gateway.replies import LogItem
+    from gateway.service import Gateway
     from ledger.errors import CorrigendaError
 
 
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 @reads
 @pass_session
 def show(session: Session, what: str, raw: bool, min_position: str | None) -> None:
-    """Show a revision, the head of a memory, or one event.
+    """Show a revision, the head of a memory, a correction, or one event.
 
-    A number is the position of an event. With --raw an id means the event that recorded its revision.
+    A number is the position of an event. With --raw an id means the event that recorded it.
     """
     seq = int(what) if what.isascii() and what.isdigit() else None
     if raw:
@@ -40,15 +41,31 @@ def show(session: Session, what: str, raw: bool, min_position: str | None) -> No
         give(session, event, lambda: views.event(event))
     else:
         with session.gateway(create=False, replay=False, reach=min_position) as gateway:
-            revision = gateway.show(full_id(gateway, what))
+            _show_item(session, gateway, full_id(gateway, what))
+
+
+def _show_item(session: Session, gateway: "Gateway", identifier: str) -> None:
+    if _is_correction(identifier):
+        correction = gateway.show_correction(identifier)
+        give(session, correction, lambda: correction_views.correction(correction, paint=session.paint))
+    else:
+        revision = gateway.show(identifier)
         give(session, revision, lambda: views.revision(revision, paint=session.paint))
+
+
+def _is_correction(identifier: str) -> bool:
+    from ledger.ids import CORRECTION, is_ours, kind_of
+
+    return is_ours(identifier) and kind_of(identifier) == CORRECTION
 
 
 def _show_raw(session: Session, what: str, seq: int | None, min_position: str | None) -> None:
     text_only(session, "--raw prints the bytes themselves")
     if seq is None:
         with session.gateway(create=False, replay=False, reach=min_position) as gateway:
-            stored = gateway.raw(gateway.show(full_id(gateway, what)).position)
+            identifier = full_id(gateway, what)
+            found = gateway.show_correction if _is_correction(identifier) else gateway.show
+            stored = gateway.raw(found(identifier).position)
     else:
         with session.bare(create=False, reach=min_position) as bare:
             stored = bare.raw(seq)

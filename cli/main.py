@@ -18,7 +18,12 @@ from cli.output import give, print_text, text_only
 _COMMANDS = {
     "demo": ("cli.main", "demo", "The whole story on a server of its own, in under a minute."),
     "memories": ("cli.memories", "memories", "Remember, correct, withdraw, restore, link and search memories."),
-    "show": ("cli.audit", "show", "Show a revision, the head of a memory, or one event."),
+    "corrections": (
+        "cli.corrections",
+        "corrections",
+        "Record, confirm, supersede, revoke, list and count corrections.",
+    ),
+    "show": ("cli.audit", "show", "Show a revision, the head of a memory, a correction, or one event."),
     "history": ("cli.audit", "history", "Show every revision of a memory, in version order."),
     "lineage": ("cli.lineage", "lineage", "Draw what superseded what."),
     "explain": ("cli.audit", "explain", "Tell why a revision stands as it does."),
@@ -37,7 +42,7 @@ _COMMANDS = {
 }
 
 _EPILOG = """\b
-Ids that begin with mem_ or rev_ may be abbreviated to six characters or more
+Ids that begin with mem_, rev_ or cor_ may be abbreviated to six characters or more
 after the underscore, if that is unambiguous.
 
 \b

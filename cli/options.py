@@ -159,7 +159,7 @@ class LazyNoun(Noun):
         """Look in the nouns too: `remember` is a verb of `memories`."""
         inner = {
             verb: f"{noun} {verb}"
-            for noun in self.lazy
+            for noun in reversed(list(self.lazy))  # of verbs with one name the first noun's is meant
             if isinstance(group := self.get_command(ctx, noun), click.Group)
             for verb in group.list_commands(ctx)
         }

@@ -56,6 +56,7 @@ def receipt(done: "Receipt", *, dry_run: bool = False) -> str:
     again = " (this key was used before; this is its answer)" if done.replayed else ""
     rows = [
         ("memory", done.memory_id and inert(done.memory_id)),
+        ("correction", done.correction_id),
         ("revision", done.revision_id),
         ("superseded", ", ".join(done.superseded or ())),
         ("trace", done.trace_id),

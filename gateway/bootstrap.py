@@ -16,9 +16,8 @@ from ledger.limits import INDEX_WAIT_S
 from ledger.opening import open_ledger
 from ledger.store import Database
 from projections import embedders
-from projections.directory import DirectoryProjector
 from projections.index import VectorIndex
-from projections.lineage import RevisionProjector
+from projections.models import ALL
 from projections.relay import Relay
 
 __all__ = ["BareGateway", "open_bare", "open_gateway"]
@@ -76,7 +75,7 @@ def open_gateway(
     return Gateway(
         ledger,
         relay,
-        Committer(ledger, database.another(), [RevisionProjector(), DirectoryProjector()], moments),
+        Committer(ledger, database.another(), ALL, moments),
         actor=Actor(who.actor, rights),
         project=who.project,
         clock=moments,

@@ -7,8 +7,10 @@ points at, which is checked to be that id's. Reading never assigns.
 from collections.abc import Iterable, Mapping
 
 from gateway.states import States
+from ledger.corrections import CORRECTION
 from ledger.errors import failure, refuse
 from ledger.governance import AssignedName, NameAssigned
+from ledger.ids import CORRECTION as CORRECTION_ID
 from ledger.ids import MEMORY, REVISION, is_ours, kind_of
 from ledger.memories import LineageState
 from ledger.verified import Recorded, VerifiedLedger
@@ -135,6 +137,18 @@ class References:
                 allowed=["remember", "restore"],
             )
         return lineage, revision
+
+    def correction(self, reference: str) -> str:
+        """Return the correction that is meant, or CORRECTION_NOT_FOUND: for an unknown id and for a foreign one."""
+        ours = is_ours(reference) and kind_of(reference) == CORRECTION_ID
+        recorded = self._states.of(CORRECTION, reference).recorded if ours else None
+        if recorded is None or (self._project_name is not None and recorded.scope.project != self.project):
+            refuse(
+                "CORRECTION_NOT_FOUND",
+                "There is no such correction in this project. Check the id and the project (--project, "
+                "CORRIGENDA_PROJECT); `corrigenda corrections list` lists them.",
+            )
+        return reference
 
     def _by_name(self, name: str) -> tuple[str, None] | None:
         if self._project_name is None:

@@ -80,6 +80,7 @@ class Append:
         self.request = request
         self.fingerprint = fingerprint
         self.events: list[tuple[str, Event]] = []
+        self.warnings: Sequence[str] = ()
         self.page = page
         self._bases: dict[str, State] = {}
         self._states: dict[str, State] = {}

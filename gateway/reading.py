@@ -12,7 +12,19 @@ from gateway.positions import no_event
 from gateway.replies import EventDetail, Explanation, History, Lineage, LineageEdge, LineageNode, LogItem, Revision
 from gateway.schemas import ScopeRequest
 from gateway.states import States
-from gateway.views import LineageView, audit, chain_fields, log_item, revision_fields, revision_reply, text_of, view
+from gateway.views import (
+    LineageView,
+    audit,
+    chain_fields,
+    correction_text_of,
+    log_item,
+    revision_fields,
+    revision_reply,
+    text_of,
+    view,
+)
+from ledger.corrections import CORRECTION, CorrectionRecorded, CorrectionText
+from ledger.ids import CORRECTION as CORRECTION_ID
 from ledger.ids import MEMORY, REVISION, is_prefix_of_ours, kind_of
 from ledger.memories import LineageState, RevisionText
 from ledger.message import ScopeIds
@@ -45,6 +57,13 @@ class Reader:
         """Return what a revision says, for an append that continues it."""
         position = append.state(lineage).revisions[revision].content_seq
         return text_of(self._ledger.at([position])[position])
+
+    def correction(self, append: Append, correction: str) -> tuple[CorrectionRecorded, CorrectionText]:
+        """Return a correction as it was recorded, for an append that replaces it."""
+        state = append.of(CORRECTION, correction)
+        if state.recorded is None or state.position is None:
+            raise TypeError(f"no correction: {correction}")
+        return state.recorded, correction_text_of(self._ledger.at([state.position])[state.position])
 
     def scope(self, project: str, request: ScopeRequest) -> ScopeIds:
         """Return a reader's scope as ids; a name that was never assigned stands for nobody."""
@@ -143,12 +162,12 @@ class Reader:
         return self._ledger.at([seq])[seq]
 
     def complete(self, prefix: str) -> tuple[str, ...]:
-        """Return our ids of this project's memories and revisions that begin with a prefix, sorted."""
+        """Return our ids of this project's memories, revisions and corrections that begin with a prefix, sorted."""
         if not is_prefix_of_ours(prefix):
             return ()
         project = self._references.project
         found = self._ledger.walk.beginning_with(prefix).items()
-        ours = [(item, lineage) for item, lineage in found if kind_of(item) in (MEMORY, REVISION)]
+        ours = [(item, lineage) for item, lineage in found if kind_of(item) in (MEMORY, REVISION, CORRECTION_ID)]
         ids = {item for item, lineage in ours if project is None or self._project_of(lineage) == project}
         return tuple(sorted(ids))
 
@@ -158,10 +177,14 @@ class Reader:
         lineage = view(identifier, self._ledger.stream(identifier))
         return lineage, revision or lineage.state.head or lineage.state.latest or ""
 
-    def _project_of(self, lineage: str) -> str | None:
-        if not self._ledger.walk.stream(lineage).version:
+    def _project_of(self, stream: str) -> str | None:
+        """Return the project of a lineage or of a correction."""
+        if not self._ledger.walk.stream(stream).version:
             return None
-        state = self._states.lineage(lineage)
+        if kind_of(stream) == CORRECTION_ID:
+            recorded = self._states.of(CORRECTION, stream).recorded
+            return recorded.scope.project if recorded else None
+        state = self._states.lineage(stream)
         return state.revisions[state.latest].scope.project if state.latest else None
 
     def _shown(self, lineage: LineageView) -> Callable[[str], str]:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from gateway.replies import EventRef, Receipt
+from ledger.corrections import CorrectionSuperseded
+from ledger.ids import CORRECTION
 from ledger.message import Move
 from ledger.verified import Recorded
 
@@ -17,6 +19,7 @@ def receipt(
     replayed: bool = False,
     dry_run: bool = False,
     unanchored: str | None = None,
+    warnings: Sequence[str] = (),
 ) -> Receipt:
     """Return the receipt of one append; `show` gives the name of a memory that was not named in it."""
     envelopes = [item.entry.envelope for item in group]
@@ -29,11 +32,26 @@ def receipt(
         incarnation=incarnation,
         events=tuple(EventRef(seq=envelope.seq, type=envelope.type) for envelope in envelopes),
         trace_id=envelopes[0].op,
-        warnings=(*((DRY_RUN,) if dry_run else ()), *((f"unanchored: the anchor {unanchored}",) if unanchored else ())),
+        warnings=(
+            *((DRY_RUN,) if dry_run else ()),
+            *((f"unanchored: the anchor {unanchored}",) if unanchored else ()),
+            *warnings,
+        ),
         memory_id=_shown(memory, group, show),
         revision_id=_revision(moves),
-        superseded=_superseded(moves) if moves else None,
+        superseded=_superseded(moves) + _replaced(group) if moves or _replaced(group) else None,
+        correction_id=next((item.entry.envelope.stream for item in group if _is_of_correction(item)), None),
     )
+
+
+def _is_of_correction(item: Recorded) -> bool:
+    return item.entry.envelope.stream.startswith(f"{CORRECTION}_")
+
+
+def _replaced(group: Sequence[Recorded]) -> tuple[str, ...]:
+    """Return the corrections that ended in favour of another."""
+    envelopes = [item.entry.envelope for item in group]
+    return tuple(envelope.stream for envelope in envelopes if isinstance(envelope.facts, CorrectionSuperseded))
 
 
 def _revision(moves: Sequence[Move]) -> str | None:

@@ -34,6 +34,7 @@ class Receipt(Reply, frozen=True, kw_only=True):
     memory_id: str | None = None
     revision_id: str | None = None
     superseded: tuple[str, ...] | None = None
+    correction_id: str | None = None
 
 
 class Revision(Reply, frozen=True, kw_only=True):
@@ -169,6 +170,58 @@ class Lineage(Reply, frozen=True, kw_only=True):
     edges: tuple[LineageEdge, ...]
     position: int
     incarnation: int
+
+
+class Correction(Reply, frozen=True, kw_only=True):
+    """What an agent put out, what was right, and why, as it stands at the position of the answer.
+
+    `corrected_value` is empty where the field should be empty. `memory` is the revision that it is about, if any.
+    `state` is unconfirmed (an agent reported it), active, superseded or revoked.
+    """
+
+    correction_id: str
+    state: str
+    agent: str
+    field: str | None
+    entity_key: str | None
+    original_value: str
+    corrected_value: str
+    reason: str | None
+    original_input: str | None
+    tags: tuple[str, ...]
+    run: str | None
+    session: str | None
+    user: str | None
+    visibility: str
+    memory: str | None
+    origin: str
+    created_at: str
+    superseded_by: str | None
+    contradiction: str
+    stream_version: int
+    position: int
+
+
+class CorrectionStats(Reply, frozen=True, kw_only=True):
+    """How many corrections there are, the most frequent first; what was not asked for is None.
+
+    One without an entity key or a field is counted only in `total`. A period is YYYY-MM-DD, YYYY-MM or YYYY, in UTC.
+    """
+
+    total: int
+    by_entity_key: dict[str, int]
+    by_field: dict[str, int]
+    by_agent: dict[str, int] | None = None
+    by_period: dict[str, int] | None = None
+
+
+class EvalCase(Reply, frozen=True, kw_only=True):
+    """One regression case: given `input`, what an agent puts out should contain `expected`."""
+
+    input: str
+    expected: str
+    field: str | None
+    correction_id: str
 
 
 class LogItem(Reply, frozen=True, kw_only=True):

@@ -28,6 +28,10 @@ from ledger.scope import default_visibility
 Kind = Literal["fact", "preference", "learning", "decision", "procedure", "task", "other"]
 Origin = Literal["human", "agent", "llm_extracted", "import"]
 Visibility = Literal["global", "tenant", "project", "agent", "user", "session"]
+CorrectionVisibility = Literal["agent", "user", "tenant", "global"]
+CorrectionState = Literal["unconfirmed", "active", "superseded", "revoked"]
+Breakdown = Literal["agent", "period"]
+Period = Literal["day", "month", "year"]
 TrustTier = Literal["unverified", "verified"]
 
 _CONFIDENCE = re.compile(r"0(\.[0-9]{1,6})?|1(\.0{1,6})?")
@@ -98,11 +102,13 @@ Text = Annotated[str, Strict(), AfterValidator(_text)]
 Content = Annotated[
     str, Strict(), Field(max_length=limits.CONTENT_CHARS_MAX), AfterValidator(_text), AfterValidator(_said)
 ]
+Value = Annotated[str, Strict(), Field(max_length=limits.CONTENT_CHARS_MAX), AfterValidator(_text)]
 ReasonText = Annotated[str, Strict(), Field(max_length=limits.REASON_CHARS_MAX), AfterValidator(_text)]
 RequiredReason = Annotated[ReasonText, AfterValidator(_said)]
 Tag = Annotated[Text, Field(max_length=limits.TAG_CHARS_MAX), AfterValidator(_said)]
 Source = Annotated[Text, Field(max_length=limits.SOURCE_CHARS_MAX), AfterValidator(_said)]
 Name = Annotated[Text, Field(max_length=limits.NAME_CHARS_MAX), AfterValidator(_said), AfterValidator(_name)]
+Label = Annotated[Text, Field(max_length=limits.NAME_CHARS_MAX), AfterValidator(_said)]
 Identity = Annotated[Text, Field(max_length=limits.ACTOR_CHARS_MAX), AfterValidator(_identity)]
 Identifier = Annotated[str, AfterValidator(_identifier)]
 Reference = Annotated[Text, Field(min_length=1, max_length=limits.ID_CHARS_MAX)]
@@ -201,6 +207,70 @@ class ExportRequest(Request):
 
     ids: Annotated[tuple[Reference, ...], Field(min_length=1, max_length=limits.EXPORT_IDS_MAX)]
     recipient: Name | None = None
+
+
+class RecordCorrectionRequest(Request):
+    """What an agent put out, what was right, and why. An empty `corrected_value`: it should be empty."""
+
+    agent: Name
+    original_value: Content
+    corrected_value: Value
+    field: Label | None = None
+    entity_key: Label | None = None
+    run: Label | None = None
+    session: Name | None = None
+    user: Name | None = None
+    original_input: Content | None = None
+    reason: ReasonText | None = None
+    tags: Tags = ()
+    visibility: CorrectionVisibility = "agent"
+    memory: Reference | None = None
+    if_revision: int | None = None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "RecordCorrectionRequest":
+        if self.visibility == "user" and self.user is None:
+            raise ValueError("user: is needed, since this is visible to one user only")
+        if self.memory is None and self.if_revision is not None:
+            raise ValueError("if_revision: is the memory's, and no memory is named")
+        if self.memory is not None and not self.corrected_value.strip():
+            raise ValueError("corrected_value: is empty, and a memory cannot say nothing; retire or forget it instead")
+        return self
+
+    @property
+    def scope(self) -> ScopeRequest:
+        """Return the segments of its scope."""
+        return ScopeRequest(agent=self.agent, user=self.user, session=self.session)
+
+
+class SupersedeCorrectionRequest(Request):
+    """The right value for a correction that was wrong itself."""
+
+    corrected_value: Value
+    reason: ReasonText | None = None
+
+
+class CorrectionsRequest(Request):
+    """Which corrections are listed or counted. `user` and `session` are the reader's own."""
+
+    agent: Name | None = None
+    user: Name | None = None
+    session: Name | None = None
+    entity_key: Label | None = None
+    since: Moment | None = None
+    states: tuple[CorrectionState, ...] = ("unconfirmed", "active")
+
+    @property
+    def reader(self) -> ScopeRequest:
+        """Return the segments of the reader's scope."""
+        return ScopeRequest(agent=self.agent, user=self.user, session=self.session)
+
+
+class StatsRequest(CorrectionsRequest):
+    """Corrections to count, by what else than entity and field."""
+
+    by: tuple[Breakdown, ...] = ()
+    period: Period = "month"
 
 
 class ReferenceRequest(Request):

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from gateway.replies import AuditEntry, Revision
 from ledger.chain import Entry, broken
+from ledger.corrections import CorrectionText
 from ledger.digest import leaf, public
 from ledger.memories import LINEAGE, LineageState, RevisionState, RevisionText
 from ledger.message import Move, ScopeIds
@@ -44,6 +45,13 @@ def text_of(item: Recorded) -> RevisionText:
     """Return the text that an event holds, or INTEGRITY_BROKEN if it holds none."""
     if not isinstance(item.payload, RevisionText):
         raise broken(item.entry.position, "payloads", "the text of a revision", "another payload")
+    return item.payload
+
+
+def correction_text_of(item: Recorded) -> CorrectionText:
+    """Return what a correction says, or INTEGRITY_BROKEN if the event holds none."""
+    if not isinstance(item.payload, CorrectionText):
+        raise broken(item.entry.position, "payloads", "the text of a correction", "another payload")
     return item.payload
 
 

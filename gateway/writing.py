@@ -30,7 +30,10 @@ from ledger.waiting import Appended, Outcome, Replayed
 
 
 class Wish(Struct, frozen=True, kw_only=True):
-    """One command before it is decided: what it is called, who wants it, its request as given, and how to decide it."""
+    """One command before it is decided: what it is called, who wants it, its request as given, and how to decide it.
+
+    `warn` gives what its receipt warns of beside what every receipt does, also when it is told again.
+    """
 
     operation: str
     actor: str
@@ -38,6 +41,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     key: str | None
     decide: Callable[[Append], None]
     dry_run: bool = False
+    warn: Callable[[], Sequence[str]] = tuple
 
 
 class _Keyed(Struct, frozen=True):
@@ -134,28 +138,30 @@ class Writer:
                 return self._replay(keyed, first)
             append = self._decide(page, keyed)
             if keyed.wish.dry_run:
-                return self._receipt(held.would_be(append.draft()), dry_run=True)
+                return self._receipt(held.would_be(append.draft()), append.warnings, dry_run=True)
             (recorded,) = held.store([page.close(append)])
-        return self._receipt(recorded)
+        return self._receipt(recorded, append.warnings)
 
     def _decide(self, page: Page, keyed: _Keyed) -> Append:
         append = page.begin(actor=keyed.wish.actor, request=keyed.request, fingerprint=keyed.fingerprint)
         keyed.wish.decide(append)
+        append.warnings = keyed.wish.warn()
         self._names.shown(append.standing)  # the receipt shows them, and then nothing may fail any more
         return append
 
     def _stored(self, append: Append, recorded: Sequence[Recorded]) -> Receipt:
         with self.lock:
             append.keep(recorded)
-            return self._receipt(recorded)
+            return self._receipt(recorded, append.warnings)
 
-    def _receipt(self, recorded: Sequence[Recorded], *, dry_run: bool = False) -> Receipt:
+    def _receipt(self, recorded: Sequence[Recorded], warnings: Sequence[str], *, dry_run: bool = False) -> Receipt:
         return receipt(
             recorded,
             self._names.known,
             incarnation=self._incarnation,
             dry_run=dry_run,
             unanchored=self._ledger.walk.unanchored,
+            warnings=warnings,
         )
 
     def _first(self, keyed: _Keyed) -> int | None:
@@ -179,7 +185,9 @@ class Writer:
         positions = range(first, first + opening.op_count)
         found = self._ledger.at(positions)
         group = [found[position] for position in positions]
-        return receipt(group, self._names.show, incarnation=self._incarnation, replayed=True)
+        return receipt(
+            group, self._names.show, incarnation=self._incarnation, replayed=True, warnings=keyed.wish.warn()
+        )
 
     def _page(self) -> Page:
         return Page(self._ledger.walk.head.size, self._names, self._states, self.mint)

@@ -14,7 +14,7 @@ from ledger.sealing import Sealed
 from ledger.store import QUERIES, HeadRow, Write
 from ledger.verified import Recorded
 
-PROJECTOR_VERSION = 1
+PROJECTOR_VERSION = 2
 
 
 class Projector(Protocol):
@@ -114,7 +114,8 @@ def meaning(error: psycopg.Error, position: int) -> Exception:
     if "PROJECTION_DRIFT" in str(error):
         return failure(
             "INTEGRITY_BROKEN",
-            "A read model has lost a row that this append changes. Nothing was stored. Rebuild the read models.",
+            "A read model has lost a row that this append changes. Nothing was stored; the events themselves are not "
+            "touched by this. Run `corrigenda projections rebuild`, and do this again.",
             position=position - 1,
             check="projections",
             exit_code=12,
@@ -134,8 +135,8 @@ def _taken(table: str, constraint: str, position: int) -> Exception:
     return failure(
         "INTEGRITY_BROKEN",
         f"The read model in the table {table} holds a row that no event accounts for, so this append could not bring "
-        "it up to date. Nothing was stored; the events themselves are not touched by this. Put the row right: "
-        "`corrigenda history` says what it should hold.",
+        "it up to date. Nothing was stored; the events themselves are not touched by this. Run `corrigenda projections "
+        "rebuild`, and do this again.",
         position=position - 1,
         check="projections",
         exit_code=12,
@@ -144,8 +145,15 @@ def _taken(table: str, constraint: str, position: int) -> Exception:
 
 def other_version(found: int) -> Exception:
     """Return SCHEMA_MISMATCH for read models that another version of the projectors writes."""
+    mend = (
+        "Install the version that wrote them, or a newer one."
+        if found > PROJECTOR_VERSION
+        else "Run `corrigenda projections rebuild` once: it makes them anew beside the old ones, and nothing stops."
+    )
     return failure(
         "SCHEMA_MISMATCH",
         f"The read models are of version {found}, and this program writes version {PROJECTOR_VERSION}. Nothing was "
-        "stored. Use the version that the other processes use.",
+        f"stored. {mend}",
+        expected=PROJECTOR_VERSION,
+        found=found,
     )

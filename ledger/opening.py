@@ -14,6 +14,7 @@ import psycopg
 
 from ledger import census, codec, digest, governance, keys, notes
 from ledger.anchor import Anchor, Unusable
+from ledger.appending import PROJECTOR_VERSION
 from ledger.chain import Entry, Envelope, broken
 from ledger.clock import Clock, UlidMint, stamp
 from ledger.digest import LedgerKeys
@@ -263,7 +264,7 @@ def _write_first(
     derived = keys.make_ledger_key(files.ledger).for_ledger(ledger)
     public_key = keys.verifier_key(origin, keys.make_signing_key(files.signing))
     entry, salt, body = opening_entry(ledger, tenant, origin, public_key, stamp(clock()), derived.seal, UlidMint(clock))
-    params = {"ledger": ledger, "hash": entry.hash, "projector": 1}
+    params = {"ledger": ledger, "hash": entry.hash, "projector": PROJECTOR_VERSION}
     connection.execute(QUERIES["insert_head"], params)
     columns = {
         "seqs": [0],

@@ -17,9 +17,10 @@ from msgspec import Struct
 
 from gateway.bootstrap import make_index, open_bare
 from gateway.settings import read_settings
+from ledger.corrections import CorrectionRecorded
 from ledger.errors import CorrigendaError
 from ledger.governance import NameAssigned
-from ledger.memories import LINEAGE, LineageState
+from ledger.memories import LINEAGE, Birth, LearningInvalidated, LineageState
 from ledger.opening import attach, find_ledger
 from ledger.scope import namespace
 from ledger.store import Database
@@ -137,8 +138,7 @@ def assert_house_in_order(ledger_url: str, home: Path, *, embedder: Embedder = W
         recorded = ledger.at(range(size))
         events = [recorded[position] for position in range(size)]
         lineages = _fold(events)
-        _assert_revisions(ledger_url, found, lineages)
-        _assert_directory(ledger_url, found, events)
+        assert_read_models(ledger_url, found, lineages, events)
         _assert_outbox(ledger_url, found, events)
         _assert_index(ledger, home, lineages, embedder)
         ledger.close()
@@ -161,32 +161,117 @@ def _fold(events: Sequence[Recorded]) -> dict[str, LineageState]:
     return lineages
 
 
-def _assert_revisions(ledger_url: str, ledger: str, lineages: dict[str, LineageState]) -> None:
-    expected = {
-        (
-            revision.revision, lineage, revision.version,
-            revision.values.state, revision.values.trust, revision.values.floor, revision.content_seq,
-        )
-        for lineage, state in lineages.items()
-        for revision in state.revisions.values()
-    }  # fmt: skip
-    found = rows(
-        ledger_url,
-        "SELECT revision, lineage, version, state, trust, floor, content_seq FROM corrigenda.revision"
-        " WHERE ledger = %s",
-        ledger,
-    )
-    assert len(found) == len(expected)
-    assert set(found) == expected
+def assert_read_models(
+    ledger_url: str, ledger: str, lineages: dict[str, LineageState], events: Sequence[Recorded]
+) -> None:
+    """Fail unless the live generation of every read model holds what the events make of it, and nothing else."""
+    ((live,),) = rows(ledger_url, "SELECT gen FROM corrigenda.head WHERE ledger = %s", ledger)
+    for table, (columns, expected) in expected_rows(lineages, events).items():
+        statement = f"SELECT {columns} FROM corrigenda.{table} WHERE ledger = %s AND gen = %s"  # noqa: S608 - our own words
+        found = rows(ledger_url, statement, ledger, live)
+        assert len(found) == len(set(expected)), table
+        assert set(found) == set(expected), table
     for state in lineages.values():
-        live = [revision.revision for revision in state.revisions.values() if revision.values.is_live]
-        assert live == ([state.head] if state.head else [])
+        heads = [revision.revision for revision in state.revisions.values() if revision.values.is_live]
+        assert heads == ([state.head] if state.head else [])
 
 
-def _assert_directory(ledger_url: str, ledger: str, events: Sequence[Recorded]) -> None:
-    facts = [(item.entry.envelope.facts, item.entry.position) for item in events]
-    expected = {(named.id, position) for named, position in facts if isinstance(named, NameAssigned)}
-    assert set(rows(ledger_url, "SELECT id, seq FROM corrigenda.directory WHERE ledger = %s", ledger)) == expected
+def expected_rows(lineages: dict[str, LineageState], events: Sequence[Recorded]) -> dict[str, tuple[str, list[Row]]]:
+    """Return for each read model its columns and the rows that it should hold."""
+    return {
+        "revision": (
+            "revision, lineage, version, state, trust, floor, content_seq, meta_seq, project, kind, visibility, agent,"
+            " person, session",
+            [row for lineage, state in lineages.items() for row in _revisions(lineage, state)],
+        ),
+        "revision_state": ("revision, from_seq, to_seq, lineage, state, trust, floor", _intervals(events)),
+        "edge": ("kind, newer, older, from_seq, to_seq", _edges(events)),
+        "log_entry": ("seq, at, type, actor", [_logged(item) for item in events if item.entry.position > 0]),
+        "correction": (
+            "correction, project, agent, person, session, visibility, origin, revision, state, content_seq",
+            _corrections(events),
+        ),
+        "directory": ("id, seq", [*_named(events)]),
+    }
+
+
+def _revisions(lineage: str, state: LineageState) -> Iterator[Row]:
+    for one in state.revisions.values():
+        scope = one.scope
+        yield (
+            one.revision, lineage, one.version, one.values.state, one.values.trust, one.values.floor, one.content_seq,
+            one.meta_seq, scope.project, one.kind, one.visibility, scope.agent, scope.user, scope.session,
+        )  # fmt: skip
+
+
+def _intervals(events: Sequence[Recorded]) -> list[Row]:
+    """Return each revision's values in order, each up to where the next begin: `since` is not looked at."""
+    begun: dict[str, list[tuple[int, str, tuple[str, str, str]]]] = {}
+    for item in events:
+        for move in getattr(item.entry.envelope.facts, "moves", ()):
+            values = (move.after.state, move.after.trust, move.after.floor)
+            begun.setdefault(move.revision, []).append((item.entry.position, item.entry.envelope.stream, values))
+    return [
+        (revision, begins, ends, lineage, *values)
+        for revision, times in begun.items()
+        for (begins, lineage, values), ends in zip(times, [*(at for at, _, _ in times[1:]), None], strict=True)
+    ]
+
+
+def _edges(events: Sequence[Recorded]) -> list[Row]:
+    """Return each edge from where it was stated to where it was withdrawn, as the stream of its newer end tells it."""
+    streams = {
+        event.facts.moves[-1].revision: item.entry.envelope.stream
+        for item in events
+        if isinstance((event := item.event).facts, Birth)
+    }
+    found: list[Row] = []
+    stated: dict[tuple[str, str, str], int] = {}
+    for item in events:
+        for edge in getattr(item.entry.envelope.facts, "edges", ()):
+            key = (edge.kind, edge.newer, edge.older)
+            if streams.get(edge.newer, edge.newer) != item.entry.envelope.stream:
+                continue
+            if edge.since is None:
+                stated[key] = item.entry.position
+            else:
+                found.append((*key, stated.pop(key), item.entry.position))
+    return [*found, *((*key, position, None) for key, position in stated.items()), *_corrected(events)]
+
+
+def _corrected(events: Sequence[Recorded]) -> Iterator[Row]:
+    """Yield what each correction is about, and what it invalidated."""
+    for item in events:
+        envelope = item.entry.envelope
+        if isinstance(facts := envelope.facts, CorrectionRecorded) and facts.revision is not None:
+            yield "corrects", envelope.stream, facts.revision, envelope.seq, None
+        elif isinstance(facts, LearningInvalidated):
+            yield from (("corrects", facts.correction, move.revision, envelope.seq, None) for move in facts.moves)
+
+
+def _logged(item: Recorded) -> Row:
+    envelope = item.entry.envelope
+    return envelope.seq, envelope.at, envelope.type, envelope.actor
+
+
+def _corrections(events: Sequence[Recorded]) -> list[Row]:
+    """Return each correction as it was recorded, with the state that its last event leaves behind."""
+    last: dict[str, Any] = {item.entry.envelope.stream: item.entry.envelope.facts for item in events}  # Any: its own
+    return [
+        (
+            item.entry.envelope.stream, facts.scope.project, facts.scope.agent, facts.scope.user, facts.scope.session,
+            facts.visibility, facts.origin, facts.revision,
+            last[item.entry.envelope.stream].standing.state, item.entry.position,
+        )
+        for item in events
+        if isinstance(facts := item.entry.envelope.facts, CorrectionRecorded)
+    ]  # fmt: skip
+
+
+def _named(events: Sequence[Recorded]) -> Iterator[Row]:
+    for item in events:
+        if isinstance(facts := item.entry.envelope.facts, NameAssigned):
+            yield facts.id, item.entry.position
 
 
 def _assert_outbox(ledger_url: str, ledger: str, events: Sequence[Recorded]) -> None:

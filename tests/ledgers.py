@@ -14,8 +14,7 @@ from ledger.sealing import Draft
 from ledger.store import Database
 from ledger.verified import VerifiedLedger
 from ledger.waiting import Appended
-from projections.directory import DirectoryProjector
-from projections.lineage import RevisionProjector
+from projections.models import ALL
 
 SCOPE = ScopeIds(agent=None, project="prj_01JZ8Q0000000000000000000B", session=None, task_family=None, user=None)
 
@@ -54,8 +53,7 @@ class WrittenLedger:
         self.database = Database(url)
         self.ledger: VerifiedLedger = open_ledger(self.database, tenant="local", files=self.files, clock=clock)
         self.ledger.catch_up()
-        projectors = [RevisionProjector(), DirectoryProjector()]
-        self.committer = Committer(self.ledger, self.database.another(), projectors, clock)
+        self.committer = Committer(self.ledger, self.database.another(), ALL, clock)
         self._states: dict[str, LineageState] = {}
 
     def close(self) -> None:

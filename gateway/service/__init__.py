@@ -3,6 +3,7 @@
 Every write is one append (`writing`), every answer is made from verified entries (`reading`, `retrieval`).
 """
 
+from gateway.service.corrections import CorrectionActs
 from gateway.service.exporting import ExportActs
 from gateway.service.memories import MemoryActs
 from gateway.service.operating import Operating
@@ -12,5 +13,5 @@ from gateway.service.reading import Reading
 __all__ = ["Gateway"]
 
 
-class Gateway(MemoryActs, Reading, PolicyUse, ExportActs, Operating):
+class Gateway(MemoryActs, CorrectionActs, Reading, PolicyUse, ExportActs, Operating):
     """One ledger, as one actor uses it. A context manager; safe to share between threads."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from gateway import schemas
+from gateway.corrections import Corrections
 from gateway.deciding import Decisions
 from gateway.names import Names, References, no_project
 from gateway.page import Append
@@ -24,7 +25,7 @@ from ledger.keys import KeyFiles
 from ledger.verified import VerifiedLedger
 from projections.relay import Relay
 
-REFERENCES = frozenset({"revision", "newer", "older"})  # the fields of a request that name something
+REFERENCES = frozenset({"revision", "newer", "older", "correction"})  # the fields of a request that name something
 
 
 class UseCases:
@@ -53,6 +54,14 @@ class UseCases:
         self._policies = Policies(self._names, states)
         self._writer = Writer(ledger, committer, self._names, states, clock)
         self._reader = Reader(ledger, self._names, states, self._references)
+        self._corrections = Corrections(
+            ledger,
+            names=self._names,
+            states=states,
+            references=self._references,
+            reader=self._reader,
+            actor=actor,
+        )
         self._decisions = Decisions(
             keys=ledger.keys,
             names=self._names,
@@ -99,6 +108,7 @@ class UseCases:
         decide: Callable[[Append], None],
         key: str | None,
         dry_run: bool,
+        warn: Callable[[], Sequence[str]] = tuple,
     ) -> Receipt:
         """Carry out one act. Without a `permission` it is for `decide` to say which one the act needs."""
         self._check_open()
@@ -109,8 +119,14 @@ class UseCases:
             schemas.parse(schemas.ReferenceRequest, id=given[name])
         request = {"project": self._project, **given}
         wish = Wish(
-            operation=operation, actor=self._actor.name, request=request, key=key, decide=decide, dry_run=dry_run
-        )  # fmt: skip
+            operation=operation,
+            actor=self._actor.name,
+            request=request,
+            key=key,
+            decide=decide,
+            dry_run=dry_run,
+            warn=warn,
+        )
         self._wrote = True
         return self._writer.write(wish)
 

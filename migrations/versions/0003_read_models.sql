@@ -12,19 +12,18 @@ ALTER TABLE corrigenda.revision
 
 CREATE INDEX revision_project ON corrigenda.revision (ledger, gen, project, state, content_seq);
 
--- What a revision's values were, from one position up to before another; the last interval has no end.
+-- What a revision's values were, from one position up to before another; the last interval has no end. It holds what
+-- the facts of a move say and no more: the project is the revision's (a join), and so is the place of its metadata.
 CREATE TABLE corrigenda.revision_state (
     ledger   text   NOT NULL,
     gen      bigint NOT NULL,
     revision text   NOT NULL,
     from_seq bigint NOT NULL,
     to_seq   bigint,
-    project  text   NOT NULL,
     lineage  text   NOT NULL,
     state    text   NOT NULL,
     trust    text   NOT NULL,
     floor    text   NOT NULL,
-    meta_seq bigint NOT NULL,
     PRIMARY KEY (ledger, gen, revision, from_seq)
 );
 

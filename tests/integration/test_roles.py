@@ -31,8 +31,8 @@ COLUMNS: dict[str, LiteralString] = {
     "revision": "(ledger, gen, revision, lineage, project, version, state, trust, floor, content_seq) VALUES"
     " (%(ledger)s, 2, 'r', 'l', 'p', 1, 'active', 'unverified', 'unverified', 0)",
     "directory": "(ledger, gen, id, seq) VALUES (%(ledger)s, 2, 'i', 0)",
-    "revision_state": "(ledger, gen, revision, from_seq, project, lineage, state, trust, floor, meta_seq) VALUES"
-    " (%(ledger)s, 2, 'r', 0, 'p', 'l', 'active', 'unverified', 'unverified', 0)",
+    "revision_state": "(ledger, gen, revision, from_seq, lineage, state, trust, floor) VALUES"
+    " (%(ledger)s, 2, 'r', 0, 'l', 'active', 'unverified', 'unverified')",
     "edge": "(ledger, gen, kind, newer, older, from_seq) VALUES (%(ledger)s, 2, 'supersedes', 'n', 'o', 0)",
     "log_entry": "(ledger, gen, seq, at, type, actor) VALUES (%(ledger)s, 2, 0, 'a', 't', 'w')",
     "correction": "(ledger, gen, correction, project, visibility, origin, state, content_seq) VALUES"
@@ -43,7 +43,7 @@ COLUMNS: dict[str, LiteralString] = {
 MOVING = {table: "seq" for table in ("head", "directory", "log_entry", "rebuild")} | {
     "embedding": "seal",
     "revision": "version",
-    "revision_state": "meta_seq",
+    "revision_state": "to_seq",
     "edge": "to_seq",
     "correction": "content_seq",
 }

@@ -37,7 +37,7 @@ def test_no_words_show_the_help() -> None:
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
-        (["statsu"], "Did you mean status?"),
+        (["doctr"], "Did you mean doctor?"),
         (["memories", "serch"], "Did you mean search?"),
         (["db", "chek"], "Did you mean check?"),
         (["remember", "x"], "Did you mean memories remember?"),

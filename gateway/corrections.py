@@ -1,0 +1,243 @@
+"""Corrections as people read them: listed, counted, made into regression cases. All from verified entries.
+
+The read model says only where to look: what a row says is asked again of the correction's first and last event.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from gateway.names import Names, References
+from gateway.permissions import Actor
+from gateway.reading import Reader
+from gateway.replies import Correction, CorrectionStats, EvalCase
+from gateway.schemas import CorrectionsRequest, StatsRequest
+from gateway.states import States
+from gateway.views import correction_text_of
+from ledger.corrections import (
+    CORRECTION,
+    CorrectionConfirmed,
+    CorrectionRecorded,
+    CorrectionRevoked,
+    CorrectionSuperseded,
+    CorrectionText,
+)
+from ledger.message import ScopeIds
+from ledger.scope import sees
+from ledger.verified import Recorded, VerifiedLedger
+from projections.corrections import QUERIES
+from projections.edges import CORRECTS
+
+PAGE_ROWS = 500
+_PERIOD_CHARS = {"day": 10, "month": 7, "year": 4}  # of a time such as 2026-01-02T03:04:05Z
+_Changed = CorrectionRecorded | CorrectionConfirmed | CorrectionSuperseded | CorrectionRevoked
+
+
+class Found(NamedTuple):
+    """A correction as its first and its last event tell it."""
+
+    facts: CorrectionRecorded
+    text: CorrectionText
+    first: Recorded
+    last: Recorded
+    state: str
+
+    @property
+    def correction(self) -> str:
+        """Return its id."""
+        return self.first.entry.envelope.stream
+
+    @property
+    def created_at(self) -> str:
+        """Return when it was recorded; of an import, when it had been recorded first."""
+        return self.text.recorded_at or self.first.entry.envelope.at
+
+
+class Corrections:
+    """Reads the corrections of one ledger as one project sees them. The caller has caught up."""
+
+    def __init__(
+        self,
+        ledger: VerifiedLedger,
+        *,
+        names: Names,
+        states: States,
+        references: References,
+        reader: Reader,
+        actor: Actor,
+    ) -> None:
+        self._ledger = ledger
+        self._names = names
+        self._states = states
+        self._references = references
+        self._reader = reader
+        self._actor = actor
+
+    def show(self, reference: str) -> Correction:
+        """Return one correction, whatever its state."""
+        correction = self._references.correction(reference)
+        recorded = self._ledger.stream(correction)
+        found = _found(recorded[0], recorded[-1], correction)
+        if found is None:
+            raise TypeError(f"no correction: {correction}")
+        return self._reply(found, self._names.show)
+
+    def list(self, request: CorrectionsRequest) -> Iterator[Correction]:
+        """Yield what was asked for, oldest first."""
+        for page in self._pages(request):
+            ids = {one for found in page for one in _named(found.facts.scope)}
+            shown: Mapping[str, str] = self._names.shown(sorted(ids))
+            yield from (self._reply(found, shown.__getitem__) for found in page)
+
+    def stats(self, request: StatsRequest) -> CorrectionStats:
+        """Count what was asked for."""
+        total = 0
+        entities, fields, agents, periods = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+        for found in self._all(request):
+            total += 1
+            entities.update([found.text.entity_key] if found.text.entity_key is not None else [])
+            fields.update([found.text.field] if found.text.field is not None else [])
+            agents.update([found.facts.scope.agent] if found.facts.scope.agent else [])
+            periods.update([found.created_at[: _PERIOD_CHARS[request.period]]])
+        shown = self._names.shown(sorted(agents))
+        return CorrectionStats(
+            total=total,
+            by_entity_key=_ranked(entities),
+            by_field=_ranked(fields),
+            by_agent=_ranked(Counter({shown[one]: n for one, n in agents.items()})) if "agent" in request.by else None,
+            by_period=dict(sorted(periods.items())) if "period" in request.by else None,
+        )
+
+    def eval_cases(self, request: CorrectionsRequest) -> Iterator[EvalCase]:
+        """Yield a case for each of them that has the input which led to it, oldest first."""
+        for found in self._all(request):
+            if found.text.original_input is not None:
+                yield EvalCase(
+                    input=found.text.original_input,
+                    expected=found.text.corrected_value,
+                    field=found.text.field,
+                    correction_id=found.correction,
+                )
+
+    def left_behind(self, reference: str) -> tuple[str, ...]:
+        """Return warnings that name what a correction did which ending it does not undo."""
+        correction = self._references.correction(reference)
+        recorded = self._states.of(CORRECTION, correction).recorded
+        about = recorded.revision if recorded else None
+        touched = [revision for revision in self._touched(correction) if revision != about]
+        learnings = [revision for revision in touched if self._is_invalidated(revision)]
+        return (
+            *([f"memory_untouched: the memory corrected at {about} keeps its text"] if about else []),
+            *(
+                f"learning_untouched: {revision} stays invalidated; restore it if that is wrong"
+                for revision in learnings
+            ),
+        )
+
+    # ---------------------------------------------------------------- finding
+
+    def _all(self, request: CorrectionsRequest) -> Iterator[Found]:
+        for page in self._pages(request):
+            yield from page
+
+    def _pages(self, request: CorrectionsRequest) -> Iterator[Sequence[Found]]:
+        """Yield the corrections that are wanted and visible, as many pages as there are."""
+        project = self._references.project
+        if project is None:
+            return
+        ids = self._reader.scope(project, request.reader)
+        reader = ids if self._reads_as_somebody(request) else None
+        for rows in self._rows(project, None if request.agent is None else ids.agent, request.states):
+            yield [found for found in self._read(rows) if _wanted(found, request, project, ids, reader)]
+
+    def _reads_as_somebody(self, request: CorrectionsRequest) -> bool:
+        """Report whether visibility decides: the operator sees every record of the project, unless as somebody."""
+        return "admin" not in self._actor.permissions or bool(request.user or request.session)
+
+    def _rows(self, project: str, agent: str | None, states: Sequence[str]) -> Iterator[Mapping[str, int]]:
+        store, after = self._ledger.store, -1
+        gen = store.head().gen
+        wanted = {"gen": gen, "project": project, "agent": agent, "states": list(states), "limit": PAGE_ROWS}
+        while rows := store.query(QUERIES["find_corrections"], {**wanted, "after": after}):
+            yield {correction: seq for correction, seq in rows if 0 <= seq <= self._ledger.walk.position}
+            after = rows[-1][1]
+
+    def _read(self, rows: Mapping[str, int]) -> Iterator[Found]:
+        """Yield each correction that its own events confirm to be where its row says, in the order of the rows."""
+        heads = self._ledger.walk.ends(rows)
+        ends = {one: heads[one].position for one in rows if one in heads and heads[one].version}
+        recorded = self._ledger.at({*(rows[one] for one in ends), *ends.values()})
+        for correction, end in ends.items():
+            found = _found(recorded[rows[correction]], recorded[end], correction)
+            if found is not None:
+                yield found
+
+    def _touched(self, correction: str) -> Iterable[str]:
+        store = self._ledger.store
+        params = {"gen": store.head().gen, "kind": CORRECTS, "correction": correction}
+        return [revision for revision, _ in store.query(QUERIES["find_touched"], params)]
+
+    def _is_invalidated(self, revision: str) -> bool:
+        lineage = self._ledger.walk.lineages([revision]).get(revision)
+        item = None if lineage is None else self._states.lineage(lineage).revisions.get(revision)
+        return item is not None and bool(item.withdrawals) and item.withdrawals[-1].act == "invalidate"
+
+    def _reply(self, found: Found, show: Callable[[str], str]) -> Correction:
+        facts, text, last = found.facts, found.text, found.last.entry.envelope
+
+        def shown(identifier: str | None) -> str | None:
+            return None if identifier is None else show(identifier)
+
+        return Correction(
+            correction_id=found.correction,
+            state=found.state,
+            agent=shown(facts.scope.agent) or "",
+            field=text.field,
+            entity_key=text.entity_key,
+            original_value=text.original_value,
+            corrected_value=text.corrected_value,
+            reason=text.reason,
+            original_input=text.original_input,
+            tags=text.tags,
+            run=text.run,
+            session=shown(facts.scope.session),
+            user=shown(facts.scope.user),
+            visibility=facts.visibility,
+            memory=facts.revision,
+            origin=facts.origin,
+            created_at=found.created_at,
+            superseded_by=last.facts.successor if isinstance(last.facts, CorrectionSuperseded) else None,
+            contradiction=getattr(last.facts, "contradiction", facts.contradiction),
+            stream_version=last.stream_seq + 1,
+            position=found.first.entry.position,
+        )
+
+
+def _found(first: Recorded, last: Recorded, correction: str) -> Found | None:
+    facts, now = first.entry.envelope.facts, last.entry.envelope.facts
+    if not isinstance(facts, CorrectionRecorded) or not isinstance(now, _Changed):
+        return None
+    if {first.entry.envelope.stream, last.entry.envelope.stream} != {correction}:
+        return None
+    return Found(facts, correction_text_of(first), first, last, now.standing.state)
+
+
+def _wanted(found: Found, request: CorrectionsRequest, project: str, ids: ScopeIds, reader: ScopeIds | None) -> bool:
+    """Report whether a correction is what was asked for, of the project, and visible to a reader; None sees all."""
+    facts = found.facts
+    return (
+        facts.scope.project == project
+        and found.state in request.states
+        and (request.agent is None or facts.scope.agent == ids.agent)
+        and (request.entity_key is None or found.text.entity_key == request.entity_key)
+        and (request.since is None or found.created_at >= request.since)
+        and (reader is None or sees(reader, visibility=facts.visibility, scope=facts.scope))
+    )
+
+
+def _named(scope: ScopeIds) -> list[str]:
+    return [one for one in (scope.agent, scope.session, scope.user) if one is not None]
+
+
+def _ranked(counted: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))

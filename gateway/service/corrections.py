@@ -1,0 +1,193 @@
+"""The acts on corrections as records, and the questions about them."""
+
+from collections.abc import Sequence
+
+from gateway import schemas
+from gateway.page import Append
+from gateway.replies import Correction, CorrectionStats, EvalCase, Receipt
+from gateway.service.base import UseCases, listed
+
+STANDING = ("unconfirmed", "active")
+
+
+class CorrectionActs(UseCases):
+    """Record, confirm, supersede and revoke corrections; show, list and count them."""
+
+    def record_correction(
+        self,
+        *,
+        agent: str,
+        original_value: str,
+        corrected_value: str,
+        field: str | None = None,
+        entity_key: str | None = None,
+        run: str | None = None,
+        session: str | None = None,
+        original_input: str | None = None,
+        reason: str | None = None,
+        tags: Sequence[str] = (),
+        visibility: str = "agent",
+        user: str | None = None,
+        memory: str | None = None,
+        if_revision: int | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Record what an agent put out, what was right, and why; an empty `corrected_value` says: it should be empty.
+
+        By a person it is active at once, by an agent unconfirmed until a person confirms it. With `memory` the same
+        append corrects that memory, whose text becomes `corrected_value`; this needs the permission `correct`, and
+        `if_revision` is the memory's.
+
+        Errors: VALIDATION_FAILED, NO_CHANGE (both values are the same), FORBIDDEN_ACTOR, and with `memory` those of
+        `correct`.
+        """
+        given = {
+            "agent": agent, "original_value": original_value, "corrected_value": corrected_value, "field": field,
+            "entity_key": entity_key, "run": run, "session": session, "original_input": original_input,
+            "reason": reason, "tags": listed(tags), "visibility": visibility, "user": user, "memory": memory,
+            "if_revision": if_revision,
+        }  # fmt: skip
+        request = schemas.parse(schemas.RecordCorrectionRequest, **given)
+
+        def decide(append: Append) -> None:
+            self._decisions.record_correction(append, request)
+
+        return self._write("record_correction", "write", given, decide, idempotency_key, dry_run)
+
+    def confirm_correction(
+        self,
+        correction: str,
+        *,
+        reason: str | None = None,
+        if_revision: int | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Vouch for a correction that an agent reported. Errors: CORRECTION_NOT_FOUND, INVALID_TRANSITION."""
+        schemas.parse(schemas.ReasonRequest, reason=reason)
+        given = {"correction": correction, "reason": reason, "if_revision": if_revision}
+
+        def decide(append: Append) -> None:
+            self._decisions.confirm_correction(append, correction, reason, if_revision)
+
+        return self._write("confirm_correction", "decide", given, decide, idempotency_key, dry_run)
+
+    def supersede_correction(
+        self,
+        correction: str,
+        *,
+        corrected_value: str,
+        reason: str | None = None,
+        if_revision: int | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Replace a correction by one that says the same but for its corrected value.
+
+        The receipt's `correction_id` is the new one. Neither the memory that was corrected with the old one nor the
+        learnings that it invalidated are touched: `warnings` name them.
+
+        Errors: CORRECTION_NOT_FOUND, INVALID_TRANSITION (it is superseded or revoked), NO_CHANGE.
+        """
+        request = schemas.parse(schemas.SupersedeCorrectionRequest, corrected_value=corrected_value, reason=reason)
+        given = {
+            "correction": correction, "corrected_value": corrected_value, "reason": reason, "if_revision": if_revision,
+        }  # fmt: skip
+
+        def decide(append: Append) -> None:
+            self._decisions.supersede_correction(append, correction, request, if_revision)
+
+        return self._write(
+            "supersede_correction",
+            "correct",
+            given,
+            decide,
+            idempotency_key,
+            dry_run,
+            warn=lambda: self._corrections.left_behind(correction),
+        )
+
+    def revoke_correction(
+        self,
+        correction: str,
+        *,
+        reason: str,
+        if_revision: int | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Withdraw a correction: it is not found, listed or counted any more. What it did stays; `warnings` name it.
+
+        Errors: CORRECTION_NOT_FOUND, INVALID_TRANSITION (it is superseded or revoked already).
+        """
+        schemas.parse(schemas.RequiredReasonRequest, reason=reason)
+        given = {"correction": correction, "reason": reason, "if_revision": if_revision}
+
+        def decide(append: Append) -> None:
+            self._decisions.revoke_correction(append, correction, reason, if_revision)
+
+        return self._write(
+            "revoke_correction",
+            "revoke",
+            given,
+            decide,
+            idempotency_key,
+            dry_run,
+            warn=lambda: self._corrections.left_behind(correction),
+        )
+
+    # ---------------------------------------------------------------- questions
+
+    def show_correction(self, correction: str, *, min_position: str | None = None) -> Correction:
+        """Return one correction, whatever its state. Errors: CORRECTION_NOT_FOUND."""
+        return self._read_named(correction, min_position, self._corrections.show)
+
+    def list_corrections(
+        self,
+        *,
+        agent: str | None = None,
+        entity_key: str | None = None,
+        since: str | None = None,
+        states: Sequence[str] = STANDING,
+        user: str | None = None,
+        session: str | None = None,
+        min_position: str | None = None,
+    ) -> tuple[Correction, ...]:
+        """Return the project's corrections of those states, oldest first; `since` is a time, and included.
+
+        Whoever has the permission `admin` sees all of them; with `user` or `session`, and everybody else, those that a
+        reader with these ids and `agent` may see.
+        """
+        request = schemas.parse(
+            schemas.CorrectionsRequest, agent=agent, entity_key=entity_key, since=since, states=listed(states),
+            user=user, session=session,
+        )  # fmt: skip
+        self._need_project()
+        return self._read(min_position, lambda: tuple(self._corrections.list(request)))
+
+    def correction_stats(
+        self,
+        *,
+        agent: str | None = None,
+        since: str | None = None,
+        by: Sequence[str] = (),
+        period: str = "month",
+        min_position: str | None = None,
+    ) -> CorrectionStats:
+        """Count the corrections that stand, by entity key and field, and by `agent` and `period` if `by` names them.
+
+        `period` is day, month or year. Who sees which: as in `list_corrections`.
+        """
+        request = schemas.parse(schemas.StatsRequest, agent=agent, since=since, by=listed(by), period=period)
+        self._need_project()
+        return self._read(min_position, lambda: self._corrections.stats(request))
+
+    def eval_cases(self, *, agent: str | None = None, min_position: str | None = None) -> tuple[EvalCase, ...]:
+        """Return a regression case for each active correction with an `original_input`, oldest first.
+
+        What an agent reported and nobody confirmed makes no case: it would be tested by its own word.
+        """
+        request = schemas.parse(schemas.CorrectionsRequest, agent=agent, states=("active",))
+        self._need_project()
+        return self._read(min_position, lambda: tuple(self._corrections.eval_cases(request)))

@@ -1,0 +1,189 @@
+"""`corrigenda corrections`: from words to the gateway's calls, and from its answers to what is read."""
+
+import json
+from typing import Any
+
+import pytest
+from cli_hands import OP, REV, T1, Stub, corrigenda, install, receipt, refused
+
+from gateway import replies
+
+COR, SUCCESSOR = "cor_01J9ZKEEEEEEEEEEEEEEEEEEEE", "cor_01J9ZKFFFFFFFFFFFFFFFFFFFF"
+HOW = ["--reason", "r", "--idempotency-key", "k", "--if-revision", "3", "--dry-run"]
+GIVEN = {"reason": "r", "idempotency_key": "k", "if_revision": 3, "dry_run": True}
+STATS = replies.CorrectionStats(total=3, by_entity_key={"MSC": 2}, by_field={}, by_agent={"ap": 3})
+CASE = replies.EvalCase(input="invoice\u202e 7", expected="DTHC", field=None, correction_id=COR)
+
+
+def correction(**changes: Any) -> replies.Correction:
+    """A correction that nothing is special about, but for the changes."""
+    plain: dict[str, Any] = dict(
+        correction_id=COR,
+        state="active",
+        agent="ap",
+        field="chargeCode",
+        entity_key="MSC",
+        original_value="THC",
+        corrected_value="DTHC",
+        reason="billed apart",
+        original_input=None,
+        tags=(),
+        run=None,
+        session=None,
+        user=None,
+        visibility="agent",
+        memory=None,
+        origin="human",
+        created_at=T1,
+        superseded_by=None,
+        contradiction="off",
+        stream_version=1,
+        position=4,
+    )
+    return replies.Correction(**{**plain, **changes})
+
+
+@pytest.fixture
+def gateway(monkeypatch: pytest.MonkeyPatch) -> Stub:
+    """A gateway that notes what it is asked."""
+    return install(
+        monkeypatch,
+        show_correction=correction(),
+        list_corrections=(correction(), correction(correction_id=SUCCESSOR)),
+        correction_stats=STATS,
+        eval_cases=(CASE,),
+    )
+
+
+def test_record_passes_everything(gateway: Stub) -> None:
+    """Each option goes by its Python name, and only the input may come from a file."""
+    options = (
+        "--agent ap --field F --entity-key K --run R --session S --tag a --tag b --visibility user --user U --memory"
+        f" {REV} --original-value - --corrected-value @x --original-input @@y"
+    )
+    assert corrigenda("corrections", "record", *options.split(), *HOW).code == 0
+    args, named = gateway.asked("record_correction")
+    assert args == ()
+    assert named == {
+        "agent": "ap", "field": "F", "entity_key": "K", "run": "R", "session": "S", "tags": ("a", "b"),
+        "visibility": "user", "user": "U", "memory": REV, "original_value": "-", "corrected_value": "@x",
+        "original_input": "@y", **GIVEN,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "call", "more"),
+    [
+        (["confirm", COR], "confirm_correction", {}),
+        (["supersede", COR, "--corrected-value", ""], "supersede_correction", {"corrected_value": ""}),
+        (["revoke", COR], "revoke_correction", {}),
+    ],
+)
+def test_an_act_passes_how_it_is_to_be_done(gateway: Stub, words: list[str], call: str, more: dict[str, Any]) -> None:
+    """Reason, key, expected version and dry run reach the gateway under their own names."""
+    assert corrigenda("corrections", *words, *HOW).code == 0
+    assert gateway.asked(call) == ((COR,), {**GIVEN, **more})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["record", "--agent", "ap", "--original-value", "a"],
+        ["record", "--original-value", "a", "--corrected-value", "b"],
+        ["revoke", COR],
+        ["supersede", COR],
+        ["stats", "--by", "field"],
+        ["stats", "--period", "week"],
+        ["list", "--since", "yesterday"],
+    ],
+)
+def test_what_is_missing_or_wrong_is_a_usage_error(gateway: Stub, words: list[str]) -> None:
+    """What an act cannot do without is exit 2, and nothing is opened."""
+    assert refused(corrigenda("corrections", *words), "error VALIDATION_FAILED")
+    assert gateway.opened == []
+
+
+def test_reads_pass_what_is_asked(gateway: Stub) -> None:
+    """Filters reach the gateway, with times as the ledger writes them."""
+    words = "--agent ap --entity-key MSC --since 2026-01-02T04:04:05+01:00 --state revoked --user U --session S"
+    corrigenda("corrections", "list", *words.split())
+    assert gateway.asked("list_corrections")[1] == {
+        "agent": "ap", "entity_key": "MSC", "since": "2026-01-02T03:04:05.000000Z", "states": ("revoked",), "user": "U",
+        "session": "S",
+    }  # fmt: skip
+    corrigenda("corrections", "stats", "--by", "agent,period", "--period", "day")
+    assert gateway.asked("correction_stats")[1] == {
+        "agent": None, "since": None, "by": ("agent", "period"), "period": "day",
+    }  # fmt: skip
+
+
+def test_a_list_is_a_line_for_each(gateway: Stub) -> None:
+    """A person reads a line for each correction, a program a document for each or one for all."""
+    first, second = corrigenda("corrections", "list").out.splitlines()
+    assert first == f"2026-01-02T03:04:05.000Z  {COR}  active       ap  MSC chargeCode: THC → DTHC"
+    assert SUCCESSOR in second
+    lines = corrigenda("corrections", "list", "-o", "jsonl").out.splitlines()
+    assert [json.loads(line)["correction_id"] for line in lines] == [COR, SUCCESSOR]
+    whole = json.loads(corrigenda("corrections", "list", "-o", "json").out)
+    assert [item["corrected_value"] for item in whole["items"]] == ["DTHC", "DTHC"]
+
+
+def test_a_correction_is_shown_by_either_command(gateway: Stub) -> None:
+    """`show ID` and `corrections show ID` are one answer, with both values and what became of it."""
+    gateway.answers["show_correction"] = correction(
+        state="superseded", superseded_by=SUCCESSOR, corrected_value="", original_value="two\nlines"
+    )
+    told = corrigenda("show", COR).out
+    assert corrigenda("corrections", "show", COR).out == told
+    title, state, *values = told.splitlines()[:5]
+    assert (title, state) == (f"{COR}  ap", f"  superseded by {SUCCESSOR}")
+    assert values == ["  - two", "  - lines", "  + (should be empty)"]
+
+
+def test_the_hashed_bytes_of_a_correction_are_those_of_its_record(gateway: Stub) -> None:
+    """`show --raw` with a correction's id asks for the event at the position of its record."""
+    gateway.answers["raw"] = b"{}"
+    assert corrigenda("show", COR, "--raw").out == "{}"
+    assert gateway.asked("raw") == ((4,), {})
+
+
+def test_counts_are_told_by_what_was_asked(gateway: Stub) -> None:
+    """What was not asked for is not told; what was and is empty says so."""
+    told = corrigenda("corrections", "stats").out
+    assert told == "3 corrections\n\nby entity\n  MSC  2\n\nby field: none\n\nby agent\n  ap  3\n"
+    assert json.loads(corrigenda("corrections", "stats", "-o", "json").out)["by_entity_key"] == {"MSC": 2}
+
+
+def test_cases_are_lines_of_json_that_only_show(gateway: Stub) -> None:
+    """AG-40: each line has exactly the four keys, and no character that turns a terminal's line around."""
+    (line,) = corrigenda("corrections", "eval-cases").out.splitlines()
+    assert json.loads(line) == {"input": "invoice\u202e 7", "expected": "DTHC", "field": None, "correction_id": COR}
+    assert "\u202e" not in line
+
+
+def test_nothing_found_is_said_aside(gateway: Stub) -> None:
+    """Without corrections stdout is empty and stderr says so."""
+    gateway.answers |= {"list_corrections": (), "eval_cases": ()}
+    for verb in ("list", "eval-cases"):
+        answer = corrigenda("corrections", verb)
+        assert (answer.code, answer.out) == (0, "") and "no" in answer.err
+
+
+def test_a_receipt_names_the_correction_and_warns(gateway: Stub) -> None:
+    """The receipt tells the correction's id on stdout, and what was left as it is on stderr."""
+    gateway.answers["revoke_correction"] = receipt(
+        correction_id=COR, memory_id=None, revision_id=None, warnings=("memory_untouched: x",)
+    )
+    answer = corrigenda("corrections", "revoke", COR, "--reason", "r")
+    assert answer.out.splitlines()[1:] == [f"  correction  {COR}", f"  trace       {OP}"]
+    assert answer.err == "warning: memory_untouched: x\n"
+
+
+def test_an_abbreviation_is_completed_or_too_short(gateway: Stub) -> None:
+    """Six characters after the underscore are enough, if no other id begins so; five are exit 2."""
+    from ledger.errors import failure
+
+    gateway.answers |= {"complete": (COR,), "history": failure("MEMORY_NOT_FOUND", "none")}
+    corrigenda("corrections", "show", COR[:10])
+    assert gateway.asked("show_correction") == ((COR,), {})
+    assert refused(corrigenda("corrections", "show", COR[:9]), "too short")
