@@ -38,6 +38,7 @@ _refuse_foreign_packages()
 from gateway.evals import contains  # noqa: E402
 from gateway.replies import (  # noqa: E402
     AuditEntry,
+    BundleVerification,
     Check,
     Correction,
     CorrectionStats,
@@ -46,6 +47,7 @@ from gateway.replies import (  # noqa: E402
     EventRef,
     ExplainedCorrection,
     Explanation,
+    Export,
     History,
     Hit,
     ImportItem,
@@ -82,6 +84,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AuditEntry",
+    "BundleVerification",
     "Check",
     "ConflictError",
     "Correction",
@@ -92,6 +95,7 @@ __all__ = [
     "EventRef",
     "ExplainedCorrection",
     "Explanation",
+    "Export",
     "ForbiddenError",
     "Gateway",
     "History",
@@ -118,6 +122,7 @@ __all__ = [
     "__version__",
     "contains",
     "open",
+    "verify_bundle",
 ]
 
 
@@ -155,6 +160,17 @@ def open(
         embedder=embedder,
         clock=clock,
     )
+
+
+def verify_bundle(path: str | Path, key: str, *, origin: str | None = None) -> BundleVerification:
+    """Check an audit bundle with its issuer's verifier key; neither a database nor a home is needed.
+
+    What is wrong with the bundle is in the answer (`ok`, `verdict`, `exit_code`). Raises InvalidInputError where the
+    key is none, or nothing can be read at `path`.
+    """
+    from gateway.bundles import verify_bundle as check
+
+    return check(path, key, origin=origin)
 
 
 def __getattr__(name: str) -> object:

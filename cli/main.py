@@ -34,6 +34,7 @@ _COMMANDS = {
     "checkpoint": ("cli.checkpoint", "checkpoint", "Sign what the ledger is now, and compare what was signed."),
     "policy": ("cli.policy", "policy", "Show and set how a project wants things done."),
     "keys": ("cli.keys", "keys", "Make and list the ledger's keys, and print the public one."),
+    "export": ("cli.export", "export", "Hand the history of memories to an outsider, with the proofs."),
     "recover": ("cli.recover", "recover", "Run the start-up recovery by hand."),
     "import": ("cli.imports", "import_", "Import a foreign file; importing it twice stores nothing twice."),
     "db": ("cli.db", "db", "Make, migrate and check the database."),
@@ -54,7 +55,8 @@ Examples:
 
 \b
 Exits: 0 done, 1 unexpected, 2 usage, 3 not found, 4 authority, 5 conflict or refusal, 6 in flight,
-7 unavailable, 9 partial, 10 chain broken, 11 checkpoint mismatch, 15 could not be verified, 130 interrupted.
+7 unavailable, 9 partial, 10 chain broken, 11 checkpoint mismatch, 14 bundle invalid, 15 could not be verified,
+130 interrupted.
 """
 
 

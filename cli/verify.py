@@ -1,10 +1,13 @@
-"""`corrigenda verify`: the check of the ledger. Its exit is the report's: a failed check is never exit 0."""
+"""`corrigenda verify`: the check of the ledger, or of a bundle that somebody handed out.
+
+Its exit is the report's: a failed check is never exit 0.
+"""
 
 import click
 
 from cli import views
 from cli.context import Session, pass_session
-from cli.options import Range, Verb, read_bytes, read_range, reads
+from cli.options import Range, Verb, read_bytes, read_range, read_text, reads
 from cli.output import as_document, give
 from cli.progress import metered
 
@@ -12,7 +15,8 @@ from cli.progress import metered
 @click.command(
     cls=Verb,
     epilog="\b\nExamples:\n  corrigenda verify\n  corrigenda verify 0..812 -o json\n"
-    "  corrigenda verify --checkpoint yesterday.checkpoint\n  corrigenda verify --since yesterday.checkpoint",
+    "  corrigenda verify --checkpoint yesterday.checkpoint\n  corrigenda verify --since yesterday.checkpoint\n"
+    "  corrigenda verify --bundle bundle.tar.gz --key @issuer.vkey",
 )
 @click.argument("positions", metavar="[A..B]", required=False, callback=read_range)
 @click.option(
@@ -27,6 +31,9 @@ from cli.progress import metered
     callback=read_bytes,
     help="A checkpoint to begin at, if the anchor bears it out; else everything is read.",
 )
+@click.option("--bundle", metavar="PATH", help="A bundle to check instead of the ledger; it needs no database.")
+@click.option("--key", metavar="VKEY", callback=read_text, help="With --bundle: the issuer's key, or @FILE.")
+@click.option("--origin", metavar="O", help="With --bundle: the log that it must be of.")
 @reads
 @pass_session
 @click.pass_context
@@ -36,6 +43,9 @@ def verify(
     positions: Range,
     checkpoint: bytes | None,
     since: bytes | None,
+    bundle: str | None,
+    key: str | None,
+    origin: str | None,
     min_position: str | None,
 ) -> None:
     """Check every byte of the ledger that can be checked.
@@ -45,11 +55,28 @@ def verify(
     so: a nightly run costs the day's events. What was altered below it since is found by a whole pass only, or by
     whoever reads it.
 
+    With `--bundle` the ledger is left alone, and a bundle that `corrigenda export` made is checked with a key that came
+    by another way: exit 14 if it is not what was written, 15 if that key cannot tell.
+
     Exit 0 if all is well, 10 to 15 if not: the lowest that applies. It makes nothing and changes nothing.
     """
+    if bundle is not None or key is not None or origin is not None:
+        if positions != (None, None) or checkpoint or since or min_position:
+            raise click.UsageError("--bundle is checked by itself: leave out what is about the ledger.")
+        context.exit(_verify_bundle(session, bundle, key, origin))
     first, last = positions
     with session.bare(create=False, reach=min_position) as bare, metered(session, ("verified", "events")) as meter:
         report = bare.verify(first=first, last=last, progress=meter.show, checkpoint=checkpoint, since=since)
     found = as_document(report)
     give(session, report, lambda: views.verification(found, paint=session.paint))
     context.exit(found["exit_code"])
+
+
+def _verify_bundle(session: Session, path: str | None, key: str | None, origin: str | None) -> int:
+    if path is None or key is None:
+        raise click.UsageError("a bundle is checked with --bundle PATH and --key VKEY (or @FILE), both.")
+    from gateway.bundles import verify_bundle
+
+    found = verify_bundle(path, key, origin=origin)
+    give(session, found, lambda: views.bundle(found, paint=session.paint))
+    return found.exit_code

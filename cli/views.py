@@ -8,7 +8,9 @@ from cli.text import Paint, block, count, inert, moment, pairs, plain, table, wr
 if TYPE_CHECKING:
     from gateway.replies import (
         AuditEntry,
+        BundleVerification,
         Explanation,
+        Export,
         History,
         Hit,
         ImportReport,
@@ -247,6 +249,31 @@ def _finding(check: Mapping[str, Any]) -> str:  # Any: JSON
         str(check.get("why") or ""),
     ]
     return inert("; ".join(part for part in parts if part))
+
+
+def export(made: "Export") -> str:
+    """Where a bundle lies, and what it is a proof of."""
+    withheld = f", {count(made.payloads_withheld, 'payload')} withheld" if made.payloads_withheld else ""
+    return "\n".join(
+        [
+            f"{inert(made.path)}: {count(made.events, 'event')}{withheld}, {made.bytes:,} bytes",
+            f"log {inert(made.origin)}, size {made.size:,}, root {made.root}",
+            f"recorded at position {made.position}",
+        ]
+    )
+
+
+def bundle(found: "BundleVerification", *, paint: Paint = plain) -> str:
+    """The verdict, what it says and does not say, and where it failed."""
+    lines = [paint("green" if found.ok else "red", found.verdict.upper() if not found.ok else found.verdict)]
+    if found.finding is not None:
+        check, place, expected, there = (inert(found.finding[name]) for name in ("check", "place", "expected", "found"))
+        lines.append(f"{check} at {place}: expected {expected}, found {there}")
+    if found.ok:
+        payloads = ", ".join(f"{number:,} {told}" for told, number in found.payloads.items() if number)
+        lines.append(f"log {inert(found.origin or '')}, size {found.size:,}, root {found.root}")
+        lines.append(f"{count(found.events, 'event')} in {count(len(found.streams), 'stream')}; payloads: {payloads}")
+    return "\n".join([*lines, *(f"- {inert(one)}" for one in found.says)])
 
 
 def checkpoint(said: Mapping[str, Any]) -> str:  # Any: JSON

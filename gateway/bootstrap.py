@@ -79,6 +79,7 @@ def open_gateway(
         actor=Actor(who.actor, rights),
         project=who.project,
         clock=moments,
+        files=settings.keys,
         on_close=close,
     )
 

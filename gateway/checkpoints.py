@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from ledger import digest, notes, tree
 from ledger.anchor import Anchor, Unusable
 from ledger.chain import broken
@@ -23,7 +25,7 @@ from ledger.opening import KeyFiles
 from ledger.rendering import render
 from ledger.store import Store
 from ledger.verify import CHECKPOINT_MISMATCH, Report, verify
-from ledger.walk import unfit
+from ledger.walk import told, unfit
 
 PAGE = 4_000
 Document = dict[str, Any]  # Any: JSON
@@ -47,15 +49,8 @@ def sign(
     ledger's), INTEGRITY_BROKEN (what was found; nothing is signed), and those of `render` for the directory.
     """
     sealing = read_ledger_key(files.ledger).for_ledger(store.ledger)
-    signing = read_signing_key(files.signing)
     opened = _sealed_opening(store, sealing)
-    if verifier_key(opened.origin, signing) != opened.public_key:
-        raise failure(
-            "LEDGER_UNVERIFIED",
-            f"The signing key at {files.signing} is another than the one that event 0 of this ledger names, so nobody "
-            "could check what it signs. Give the key that was made with this ledger (CORRIGENDA_SIGNING_KEY_FILE).",
-            file=str(files.signing),
-        )
+    signing = signing_key(files, opened)
     report = verify(store, sealing, opened.origin, anchor=anchor, progress=progress, checkpoint=earlier)
     if not report.ok or report.root is None:
         raise _unfit(report)
@@ -65,6 +60,45 @@ def sign(
         _keep(anchor, report.size, note)
     said = {**_said(checkpoint, opened.public_key), "note": note.decode()}
     return said if tiles is None else {**said, "tiles": _render(store, tiles, note, _key(opened))}
+
+
+def covering(anchor: Anchor, files: KeyFiles, opened: LedgerOpened, position: int) -> bytes:
+    """Return a checkpoint of all that the anchor holds, an entry among it.
+
+    It is signed over what this host has followed entry by entry, and only if that extends the last one. Errors:
+    LEDGER_UNVERIFIED (no signing key, or another ledger's), INTEGRITY_BROKEN (the last one is not borne out; exit 11),
+    UNAVAILABLE (the anchor does not hold the entry yet).
+    """
+    key = signing_key(files, opened)
+    with told(anchor):
+        size, last = anchor.state().size, anchor.note()
+        claim = None if last is None else _opened(last, opened, "the last checkpoint that was signed here")
+        if claim is not None and (claim.size > size or anchor.root(claim.size) != claim.root):
+            raise _mismatch("the last checkpoint that was signed here", "another tree", check="anchor")
+        if last is not None and claim is not None and claim.size == size > position:
+            return last
+        if size <= position:
+            raise failure(
+                "UNAVAILABLE",
+                f"A checkpoint over position {position} is needed, and the anchor holds {size} entries: it cannot be "
+                "written now. Mend that (`corrigenda status` says what it is), and try again.",
+            )
+        note = notes.sign_checkpoint(Checkpoint(opened.origin, size, anchor.root(size)), key)
+    _keep(anchor, size, note)
+    return note
+
+
+def signing_key(files: KeyFiles, opened: LedgerOpened) -> Ed25519PrivateKey:
+    """Return the key that signs for a ledger: the one that its event 0 names, or LEDGER_UNVERIFIED."""
+    key = read_signing_key(files.signing)
+    if verifier_key(opened.origin, key) != opened.public_key:
+        raise failure(
+            "LEDGER_UNVERIFIED",
+            f"The signing key at {files.signing} is another than the one that event 0 of this ledger names, so nobody "
+            "could check what it signs. Give the key that was made with this ledger (CORRIGENDA_SIGNING_KEY_FILE).",
+            file=str(files.signing),
+        )
+    return key
 
 
 def _keep(anchor: Anchor, size: int, note: bytes) -> None:

@@ -13,7 +13,7 @@ from ledger.governance import AssignedName, NameAssigned
 from ledger.ids import CORRECTION as CORRECTION_ID
 from ledger.ids import MEMORY, REVISION, is_ours, kind_of
 from ledger.memories import LineageState
-from ledger.verified import VerifiedLedger
+from ledger.verified import Recorded, VerifiedLedger
 from projections.lineage import QUERIES
 
 
@@ -67,19 +67,26 @@ class Names:
         """Return what to show for one id."""
         return self.shown([identifier])[identifier]
 
+    def assigned(self, ids: Iterable[str]) -> dict[str, Recorded]:
+        """Return the event that gave each of these ids its name, as far as there is one, checked to be that id's."""
+        return self._assigned(sorted(set(ids)))
+
     def _read(self, ids: list[str]) -> dict[str, str]:
+        found = self._assigned(ids)
+        return {one: item.payload.name for one, item in found.items() if isinstance(item.payload, AssignedName)}
+
+    def _assigned(self, ids: list[str]) -> dict[str, Recorded]:
         store = self._ledger.store
         gen = store.head().gen
         rows = store.query(QUERIES["find_names"], {"gen": gen, "ids": ids})
         positions: dict[str, int] = {identifier: seq for identifier, seq in rows}
         verified = {item: seq for item, seq in positions.items() if 0 <= seq <= self._ledger.walk.position}
         found = self._ledger.at(verified.values())
-        named: dict[str, str] = {}
+        named: dict[str, Recorded] = {}
         for identifier, position in verified.items():
-            item = found[position]
-            facts = item.entry.envelope.facts
-            if isinstance(facts, NameAssigned) and facts.id == identifier and isinstance(item.payload, AssignedName):
-                named[identifier] = item.payload.name
+            facts = found[position].entry.envelope.facts
+            if isinstance(facts, NameAssigned) and facts.id == identifier:
+                named[identifier] = found[position]
         return named
 
 

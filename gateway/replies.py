@@ -300,6 +300,49 @@ class Verification(Reply, frozen=True, kw_only=True):
     erased: int
 
 
+class Export(Reply, frozen=True, kw_only=True):
+    """A bundle that was handed out: where it lies, what it proves, and the event that records it.
+
+    `size` and `root` are the checkpoint's; `bytes` is what the bundle takes on disk.
+    """
+
+    path: str
+    kind: str
+    profile: str
+    events: int
+    payloads_withheld: int
+    origin: str
+    size: int
+    root: str
+    bytes: int
+    position: int
+    incarnation: int
+    trace_id: str
+    warnings: tuple[str, ...]
+
+
+class BundleVerification(Reply, frozen=True, kw_only=True):
+    """What a bundle proves, in words (`says`) and figures. `exit_code` is 0, 14 (tampered) or 15 (not verifiable).
+
+    `verdict` is verified, `verified, with payloads withheld`, tampered or unverifiable; `finding` is the first thing
+    that is wrong: check, place, expected, found. `payloads` counts those given, withheld and of events without one.
+    """
+
+    ok: bool
+    exit_code: int
+    verdict: str
+    says: tuple[str, ...]
+    profile: str | None
+    origin: str | None
+    size: int | None
+    root: str | None
+    key_id: str | None
+    events: int
+    streams: tuple[dict[str, str | int], ...]
+    payloads: dict[str, int]
+    finding: dict[str, str] | None
+
+
 class Status(Reply, frozen=True, kw_only=True):
     """One screen about the ledger and what is derived from it."""
 

@@ -202,6 +202,13 @@ class SearchRequest(ScopeRequest):
     tags: Tags = ()
 
 
+class ExportRequest(Request):
+    """The memories whose history is handed out, and to whom."""
+
+    ids: Annotated[tuple[Reference, ...], Field(min_length=1, max_length=limits.EXPORT_IDS_MAX)]
+    recipient: Name | None = None
+
+
 class RecordCorrectionRequest(Request):
     """What an agent put out, what was right, and why. An empty `corrected_value`: it should be empty."""
 

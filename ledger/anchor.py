@@ -184,6 +184,26 @@ class Anchor:
                 raise ValueError(f"the anchor has {reached} entries")
             return self._peaks(size)
 
+    def inclusion(self, index: int, size: int) -> list[bytes]:
+        """Return the proof that an entry is in the tree over the first `size` ones (RFC 6962 §2.1.1), lowest first.
+
+        An index or a size beyond them is a ValueError.
+        """
+        with self._reading():
+            if not 0 <= index < size <= self.state().size:
+                raise ValueError(f"there is no entry {index} among {size} that the anchor holds")
+            path: list[bytes] = []
+            first = 0
+            while size > 1:
+                split = 1 << ((size - 1).bit_length() - 1)
+                if index - first < split:
+                    path.append(tree.joined(self._peaks(size - split, first + split)))
+                    size = split
+                else:
+                    path.append(self._subtree(split.bit_length() - 1, first))
+                    first, size = first + split, size - split
+            return path[::-1]
+
     def known(self, streams: Iterable[str], requests: Iterable[str]) -> tuple[dict[str, StreamHead], dict[str, int]]:
         """Return where each stream ends, and at which position each request (hex digest) was carried out.
 
@@ -341,9 +361,9 @@ class Anchor:
             root = node(self._stored_subtree(level, place - 1), root)
             level, place = level + 1, place >> 1
 
-    def _peaks(self, size: int) -> list[bytes]:
+    def _peaks(self, size: int, first: int = 0) -> list[bytes]:
+        """Return the roots of the complete subtrees of `size` entries from `first` on, which is a multiple of each."""
         peaks: list[bytes] = []
-        first = 0
         for bit in range(size.bit_length() - 1, -1, -1):
             if size >> bit & 1:
                 peaks.append(self._subtree(bit, first))

@@ -7,6 +7,7 @@ the bytes, and *keyed* ones, which only a holder of the ledger key can compute o
 import hashlib
 import hmac
 from collections.abc import Sequence
+from typing import IO
 
 import msgspec
 from blake3 import blake3
@@ -15,6 +16,7 @@ GENESIS = bytes(32)
 EMPTY_TREE = hashlib.sha256(b"").digest()
 SALT_BYTES = 32
 SEAL_BYTES = 40
+_CHUNK = 1024 * 1024
 
 _LINK = "corrigenda 2026 event link v1"
 _STREAM_LINK = "corrigenda 2026 stream link v1"
@@ -55,6 +57,14 @@ def node(left: bytes, right: bytes) -> bytes:
 def note_key_id(name: str, typed_key: bytes) -> bytes:
     """Return the 4-byte id of a note's key: of its name and of its type byte with its bytes (C2SP signed-note)."""
     return hashlib.sha256(name.encode() + b"\n" + typed_key).digest()[:4]
+
+
+def of_file(file: IO[bytes]) -> str:
+    """Return the hex SHA-256 of what is left of a file, as `sha256sum` prints it."""
+    made = hashlib.sha256()
+    while chunk := file.read(_CHUNK):
+        made.update(chunk)
+    return made.hexdigest()
 
 
 def public(body: bytes) -> str:

@@ -1,12 +1,15 @@
-"""The ledger's own events: its opening, and the names that callers choose.
+"""The ledger's own events: its opening, the names that callers choose, and what was handed out.
 
 A name's stream is the keyed digest of (kind, parent, name), so its first event is the uniqueness of the name. What
 an id is called can be erased with the payload; the id stays.
 """
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
-from ledger.message import Count, Facts, Payload
+from ledger.decider import Command, Decider, State
+from ledger.message import Count, Event, Facts, Payload
 
 
 class Algorithms(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,5 +52,51 @@ class AssignedName(Payload, frozen=True, kw_only=True):
     name: str
 
 
+class RecordExport(Command, frozen=True, kw_only=True):
+    """Record that a bundle is handed out: of which kind, how many events, and at which checkpoint of the log."""
+
+    kind: str
+    count: int
+    origin: str
+    size: int
+    root: str
+    handed: "HandedOut"
+
+
+class ExportMade(Facts, frozen=True, kw_only=True):
+    """A bundle was handed out."""
+
+    count: Count
+    kind: str
+    origin: str
+    root: str
+    size: Count
+
+
+class HandedOut(Payload, frozen=True, kw_only=True):
+    """What was handed out, by the ids that were asked for, and to whom."""
+
+    ids: tuple[str, ...]
+    recipient: str | None
+
+
+def decide(state: State, command: Command) -> Sequence[Event]:
+    """Return the event of a command. Nothing stands against what is only recorded."""
+    match command:
+        case RecordExport():
+            facts = ExportMade(
+                count=command.count, kind=command.kind, origin=command.origin, root=command.root, size=command.size
+            )
+            return [Event(facts=facts, payload=command.handed, position=command.first)]
+        case _:
+            raise TypeError(f"{type(command).__name__} is no command of a ledger")
+
+
+def evolve(state: State, event: Event) -> State:
+    """Return how many events there are of the ledger itself."""
+    return State(version=state.version + 1)
+
+
+LEDGER: Decider[Command, Event, State] = Decider(State(), decide, evolve)
 CANONICAL_FORM = "jcs-closed-1"
 OPENER = "system"  # the actor of event 0: nobody has a name yet

@@ -98,10 +98,10 @@ def format_verifier_key(key: VerifierKey) -> str:
 # ---------------------------------------------------------------- notes
 
 
-def parse_note(raw: bytes) -> Note:
-    """Return the note that these bytes are, or raise NotANote. It checks no signature."""
-    if len(raw) > NOTE_BYTES_MAX:
-        raise NotANote(f"it has more than {NOTE_BYTES_MAX} bytes")
+def parse_note(raw: bytes, limit: int = NOTE_BYTES_MAX) -> Note:
+    """Return the note that these bytes, at most `limit` of them, are, or raise NotANote. It checks no signature."""
+    if len(raw) > limit:
+        raise NotANote(f"it has more than {limit} bytes")
     try:
         whole = raw.decode()
     except UnicodeDecodeError as error:
@@ -117,28 +117,28 @@ def parse_note(raw: bytes) -> Note:
     return Note(text + "\n", tuple(map(_parse_signature, signatures)))
 
 
-def format_note(note: Note) -> bytes:
-    """Return the bytes of a note. One that cannot be written so that it is read again is NotANote."""
+def format_note(note: Note, limit: int = NOTE_BYTES_MAX) -> bytes:
+    """Return a note's bytes. One that cannot be written so that it is read again, in `limit` bytes, is NotANote."""
     try:
         raw = (note.text + "\n" + "".join(map(_format_signature, note.signatures))).encode()
     except UnicodeEncodeError as error:
         raise NotANote("its text is not Unicode") from error
-    if parse_note(raw) != note:
+    if parse_note(raw, limit) != note:
         raise NotANote("its text does not end with a line break, or its signatures are not such")
     return raw
 
 
-def sign(text: str, name: str, key: Ed25519PrivateKey) -> Note:
+def sign(text: str, name: str, key: Ed25519PrivateKey, limit: int = NOTE_BYTES_MAX) -> Note:
     """Return a text signed under a name. A text that no note can hold is NotANote."""
     public = VerifierKey(name, key.public_key().public_bytes_raw())
     note = Note(text, (Signature(name, public.key_id, key.sign(text.encode(errors="surrogatepass"))),))
-    format_note(note)
+    format_note(note, limit)
     return note
 
 
-def open_note(raw: bytes, keys: Iterable[VerifierKey]) -> Note:
+def open_note(raw: bytes, keys: Iterable[VerifierKey], limit: int = NOTE_BYTES_MAX) -> Note:
     """Return a note of which a known key is a signer, and no known key's signature is wrong, or raise NotANote."""
-    note = parse_note(raw)
+    note = parse_note(raw, limit)
     known = {(key.name, key.key_id): key for key in keys}
     signed = [(known[one.name, one.key_id], one) for one in note.signatures if (one.name, one.key_id) in known]
     if not signed:

@@ -25,7 +25,8 @@ def test_the_list_is_sorted_and_without_doubles() -> None:
 def test_the_list_is_complete() -> None:
     """Every error family and every shape of an answer can be had from the front door."""
     expected = classes_of(errors, errors.CorrigendaError) | classes_of(replies, replies.Reply)
-    assert expected | {"Gateway", "__version__", "contains", "open"} == set(corrigenda.__all__)
+    functions = {"contains", "open", "verify_bundle"}
+    assert expected | functions | {"Gateway", "__version__"} == set(corrigenda.__all__)
 
 
 def test_every_public_name_is_there_and_documented() -> None:

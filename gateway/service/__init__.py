@@ -4,6 +4,7 @@ Every write is one append (`writing`), every answer is made from verified entrie
 """
 
 from gateway.service.corrections import CorrectionActs
+from gateway.service.exporting import ExportActs
 from gateway.service.memories import MemoryActs
 from gateway.service.operating import Operating
 from gateway.service.policy import PolicyUse
@@ -12,5 +13,5 @@ from gateway.service.reading import Reading
 __all__ = ["Gateway"]
 
 
-class Gateway(MemoryActs, CorrectionActs, Reading, PolicyUse, Operating):
+class Gateway(MemoryActs, CorrectionActs, Reading, PolicyUse, ExportActs, Operating):
     """One ledger, as one actor uses it. A context manager; safe to share between threads."""

@@ -21,6 +21,7 @@ from gateway.writing import Wish, Writer
 from ledger.clock import Clock
 from ledger.committer import Committer
 from ledger.errors import refuse
+from ledger.keys import KeyFiles
 from ledger.verified import VerifiedLedger
 from projections.relay import Relay
 
@@ -39,6 +40,7 @@ class UseCases:
         actor: Actor,
         project: str | None,
         clock: Clock,
+        files: KeyFiles,
         on_close: Callable[[], None],
     ) -> None:
         states = States(ledger)
@@ -71,6 +73,8 @@ class UseCases:
             mint=self._writer.mint,
         )
         self._retrieval = Retrieval(ledger, relay, self._reader, self._names.show)
+        self._clock = clock
+        self._files = files
         self._on_close = on_close
         self._closed = False
         self._wrote = False

@@ -268,11 +268,16 @@ TYPES: dict[str, tuple[Check, Check]] = {
         closed(external=one_of(True, False), media_type=maybe(TEXT), size=COUNT),
         closed(hash=TEXT, name=maybe(TEXT), uri=maybe(TEXT)),
     ),
+    "export.made.v1": (
+        closed(count=COUNT, kind=TEXT, origin=TEXT, root=HEX, size=COUNT),
+        closed(ids=array(TEXT), recipient=maybe(TEXT)),
+    ),
     "policy.set.v1": (closed(setting=TEXT, value=maybe(TEXT)), closed(names=maybe(array(TEXT)), reason=maybe(TEXT))),
 }
 STREAMS = {
     "correction": "cor",
     "evidence": "evd",
+    "export": "led",
     "ledger": "led",
     "name": "name",
     "policy": "pol",

@@ -1,0 +1,38 @@
+"""Bundles checked for whoever got one: no database, no home, nothing but the bundle and a key."""
+
+from pathlib import Path
+
+import msgspec
+
+from gateway.replies import BundleVerification
+from ledger import bundle, notes
+from ledger.errors import refuse
+from ledger.notes import NotANote
+
+KEY_CHARS_MAX = 2_000
+
+
+def verify_bundle(path: str | Path, key: str, *, origin: str | None = None) -> BundleVerification:
+    """Check a bundle with its issuer's verifier key, `<origin>+<id>+<base64>`, which came by another way than it.
+
+    Errors: VALIDATION_FAILED (the key is none, or there is nothing to read at the path). What is wrong with the bundle
+    is in the answer: `ok`, and an `exit_code` of 14 (tampered) or 15 (this key cannot verify it).
+    """
+    try:
+        known = notes.parse_verifier_key(key[:KEY_CHARS_MAX].strip())
+    except NotANote as error:
+        refuse(
+            "VALIDATION_FAILED",
+            f"A verifier key was expected, as `corrigenda keys export-public` prints it, and {error}. Get it from the "
+            "issuer again, by another way than the bundle.",
+            fields=[{"field": "key", "problem": str(error)}],
+        )
+    try:
+        report = bundle.verify_bundle(Path(path).expanduser(), known, origin=origin)
+    except OSError as error:
+        refuse(
+            "VALIDATION_FAILED",
+            f"A bundle was expected at {path}, and it cannot be read: {error.strerror or error}.",
+            fields=[{"field": "bundle", "problem": "cannot be read"}],
+        )
+    return msgspec.convert(msgspec.to_builtins(report), BundleVerification)

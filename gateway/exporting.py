@@ -1,0 +1,232 @@
+"""Exports: the history of memories in a bundle that an outsider checks without us (docs/BUNDLE.md).
+
+A bundle is written aside, then the export is recorded as an event, and only then it appears under the name that was
+asked for: nothing is handed out of which the ledger does not know.
+"""
+
+import os
+import secrets
+import shutil
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from gateway import checkpoints, signing
+from gateway.names import Names
+from gateway.states import States
+from ledger import notes
+from ledger.bundle.writing import Contents, Exported, fill, place
+from ledger.chain import broken
+from ledger.clock import Clock, stamp
+from ledger.errors import failure, refuse
+from ledger.governance import HandedOut, LedgerOpened, RecordExport
+from ledger.keys import KeyFiles
+from ledger.memories import LineageState
+from ledger.notes import Checkpoint
+from ledger.rendering import render
+from ledger.verified import Recorded, VerifiedLedger
+
+ALL, NONE = "all", "none"
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What is to be exported: lineages, up to which position, with which payloads, for whom, and where to."""
+
+    ids: tuple[str, ...]
+    lineages: tuple[str, ...]
+    out: Path
+    complete: bool
+    last: int
+    payloads: str | frozenset[str]  # all, none, or the ids of revisions
+    recipient: str | None
+
+
+class Made(Struct, frozen=True, kw_only=True):
+    """A bundle that lies aside, with what the ledger is to know of it."""
+
+    folder: Path
+    record: RecordExport
+    report: dict[str, Any]  # Any: JSON
+
+
+class Exporting:
+    """Makes bundles of one ledger. The caller holds the lock and has caught up."""
+
+    def __init__(self, ledger: VerifiedLedger, names: Names, states: States, files: KeyFiles, clock: Clock) -> None:
+        self._ledger = ledger
+        self._names = names
+        self._states = states
+        self._files = files
+        self._clock = clock
+
+    def connected(self, lineages: Iterable[str]) -> tuple[str, ...]:
+        """Return the lineages with all that their revisions superseded, or were superseded by, in other lineages."""
+        found = dict.fromkeys(lineages)
+        waiting = [*found]
+        while waiting:
+            state = self._states.lineage(waiting.pop())
+            others = self._ledger.walk.lineages(_beyond(state)).values()
+            fresh = [one for one in others if one not in found]
+            found |= dict.fromkeys(fresh)
+            waiting += fresh
+        return tuple(sorted(found))
+
+    @contextmanager
+    def made(self, wanted: Wanted) -> Generator[Made]:
+        """Make a bundle aside of where it shall lie; it is gone again when the caller has not taken it from there."""
+        folder = wanted.out.with_name(f".{wanted.out.name}-{secrets.token_hex(8)}")
+        try:
+            if os.path.lexists(wanted.out):
+                raise _taken(wanted.out)
+            folder.mkdir(mode=0o700)
+            yield self._make(folder, wanted)
+        except OSError as error:
+            refuse(
+                "UNAVAILABLE",
+                f"The bundle cannot be written at {wanted.out}: {error.strerror or error}. Mend that, and try again.",
+            )
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _make(self, folder: Path, wanted: Wanted) -> Made:
+        chosen = self._chosen(wanted)
+        if not chosen:
+            raise _nothing(wanted.last)
+        opened = self._opened()
+        with signing.alone(self._files.signing):
+            note = checkpoints.covering(self._ledger.walk.anchor, self._files, opened, max(chosen))
+        key = checkpoints.signing_key(self._files, opened)
+        checkpoint = notes.parse_checkpoint(notes.parse_note(note).text)
+        exported = [self._exported(item, salt, body, wanted) for item, salt, body in self._whole(chosen)]
+        report = self._report(wanted, exported, checkpoint, opened)
+        if wanted.complete:
+            self._render(folder, note, opened)
+        contents = Contents(
+            exported, note, opened.origin, opened.public_key, report, partial(self._proof, checkpoint.size)
+        )
+        fill(folder, contents, key)
+        record = RecordExport(
+            kind="supersession", count=len(exported), origin=checkpoint.origin, size=checkpoint.size,
+            root=checkpoint.root.hex(), handed=HandedOut(ids=wanted.ids, recipient=wanted.recipient),
+        )  # fmt: skip
+        return Made(folder=folder, record=record, report=report)
+
+    def _proof(self, size: int, position: int) -> list[bytes]:
+        return self._ledger.walk.anchor.inclusion(position, size)
+
+    # ---------------------------------------------------------------- what goes in
+
+    def _chosen(self, wanted: Wanted) -> set[int]:
+        """Return the positions: the lineages' events, and those that gave names to what stands in them."""
+        found: set[int] = set()
+        ids: set[str] = set()
+        for lineage in wanted.lineages:
+            for item in self._ledger.stream(lineage):
+                if item.entry.position <= wanted.last:
+                    found.add(item.entry.position)
+                    ids |= {lineage, item.entry.envelope.actor, *_scope_ids(item)}
+        return found | {item.entry.position for item in self._names.assigned(ids).values()}
+
+    def _whole(self, positions: Iterable[int]) -> Generator[tuple[Recorded, bytes | None, bytes | None]]:
+        for item, stored in self._ledger.whole(positions):
+            yield item, stored.salt, stored.body
+
+    def _exported(self, item: Recorded, salt: bytes | None, body: bytes | None, wanted: Wanted) -> Exported:
+        if self._is_withheld(item, wanted):
+            return Exported(item.entry, None, None, None)
+        return Exported(item.entry, item.payload, salt, body)
+
+    def _is_withheld(self, item: Recorded, wanted: Wanted) -> bool:
+        """Report whether the payload stays here: it was not asked for, or says what has been forgotten."""
+        stream, born = item.entry.envelope.stream, _born(item)
+        if not stream.startswith("mem_"):
+            return wanted.payloads == NONE
+        if born is not None and self._states.lineage(stream).revisions[born].values.state == "forgotten":
+            return True
+        if isinstance(wanted.payloads, str):
+            return wanted.payloads == NONE
+        return born not in wanted.payloads
+
+    def _opened(self) -> LedgerOpened:
+        facts = self._ledger.at([0])[0].entry.envelope.facts
+        if not isinstance(facts, LedgerOpened):
+            raise broken(0, "chain", "the opening of a ledger", "another event")
+        return facts
+
+    def _render(self, folder: Path, note: bytes, opened: LedgerOpened) -> None:
+        """Write all entries of the log and the tree over them, as tiles."""
+        anchor, store = self._ledger.walk.anchor, self._ledger.store
+
+        def envelopes(first: int, count: int) -> Sequence[bytes]:
+            return [stored.envelope for stored in store.after(first - 1, count)]
+
+        render(folder, note, notes.parse_verifier_key(opened.public_key), leaves=anchor.leaves, envelopes=envelopes)
+
+    def _report(
+        self, wanted: Wanted, exported: Sequence[Exported], checkpoint: Checkpoint, opened: LedgerOpened
+    ) -> dict[str, Any]:  # Any: JSON
+        withheld = sum(1 for one in exported if one.salt is None and one.entry.envelope.payload_sha256 is not None)
+        ends = self._ledger.walk.ends(wanted.lineages)
+        return {
+            "kind": "supersession",
+            "profile": "complete" if wanted.complete else "proofs",
+            "origin": opened.origin,
+            "size": checkpoint.size,
+            "root": checkpoint.root.hex(),
+            "made_at": stamp(self._clock()),
+            "asked_for": list(wanted.ids),
+            "as_of": wanted.last,
+            "events": len(exported),
+            "payloads_withheld": withheld,
+            "streams": {stream: end.version for stream, end in ends.items()},
+            "recipient": wanted.recipient,
+        }
+
+
+def hand_out(made: Made, out: Path) -> int:
+    """Put a recorded bundle where it was asked for, and return its size in bytes. Errors: VALIDATION_FAILED."""
+    try:
+        return place(made.folder, out)
+    except FileExistsError:
+        raise _taken(out) from None
+
+
+def _nothing(last: int) -> Exception:
+    return failure(
+        "MEMORY_NOT_FOUND",
+        f"The memories that are to be exported were not there yet at position {last}. Name a later one, or none.",
+    )
+
+
+def _taken(out: Path) -> Exception:
+    return failure(
+        "VALIDATION_FAILED",
+        f"A bundle was to be made at {out}, and something is there. Give another name.",
+        fields=[{"field": "out", "problem": "is taken"}],
+    )
+
+
+def _born(item: Recorded) -> str | None:
+    """Return the revision that an event brought into being."""
+    moves = getattr(item.entry.envelope.facts, "moves", ())
+    return next((move.revision for move in moves if move.before is None), None)
+
+
+def _scope_ids(item: Recorded) -> set[str]:
+    scope = getattr(item.entry.envelope.facts, "scope", None)
+    if scope is None:
+        return set()
+    return {one for one in (scope.agent, scope.project, scope.session, scope.task_family, scope.user) if one}
+
+
+def _beyond(state: LineageState) -> set[str]:
+    """Return the revisions of other lineages that this one's supersede, or are superseded by."""
+    named = {one for item in state.revisions.values() for one in (*item.supersedes, *item.superseded_by)}
+    return named - state.revisions.keys()
+
+
+__all__ = ["ALL", "NONE", "Exporting", "Made", "Wanted", "hand_out"]

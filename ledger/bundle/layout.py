@@ -1,0 +1,137 @@
+"""What lies in a bundle, under which names and up to which sizes (BUNDLE.md §2, §3).
+
+`files` is a signed note that lists every other file with its size and SHA-256. It comes first and is believed first, so
+whatever else is read has a size that the issuer signed.
+"""
+
+import base64
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from ledger.limits import INTEGER_MAX, NOTE_BYTES_MAX
+from ledger.notes import is_name
+
+FORMAT = "corrigenda-bundle/1"
+FILES, CHECKPOINT, CHAIN, ERASURES, REPORT = "files", "checkpoint", "chain.jsonl", "erasures.ndjson", "report.json"
+GUIDE, VERIFIER, VIEWER = "VERIFY.md", "verify.py", "viewer.html"
+LISTING_BYTES_MAX = 64 * 1024 * 1024
+FILE_BYTES_MAX = 8 * 1024 * 1024 * 1024
+PROOF_HASHES_MAX = 64
+PROOF_BYTES_MAX = NOTE_BYTES_MAX + 8 * 1024
+
+_PROOF_HEADER = "c2sp.org/tlog-proof@v1"
+_NUMBER = "(0|[1-9][0-9]{0,15})"
+_LINE = re.compile(rf"{_NUMBER} ([0-9a-f]{{64}}) (\S+)")
+_TILE = r"tile/(entries|[0-9]{1,2})/(x[0-9]{3}/){0,6}[0-9]{3}(\.p/[0-9]{1,3})?"
+_NAME = re.compile(
+    rf"checkpoint|chain\.jsonl|erasures\.ndjson|report\.json|VERIFY\.md|verify\.py|viewer\.html"
+    rf"|(envelopes|payloads)/{_NUMBER}|proofs/{_NUMBER}\.tlog-proof|{_TILE}"
+)
+_INDEX = re.compile(f"index {_NUMBER}")
+
+
+class Malformed(ValueError):
+    """A bundle is not what one can be. The message says where, in a few words."""
+
+
+class UnknownFormat(ValueError):
+    """A bundle is of a version that this program does not know."""
+
+
+class Listed(Struct, frozen=True):
+    """One file as the listing has it: its size in bytes and its SHA-256 in hex."""
+
+    size: int
+    sha256: str
+
+
+class Proof(Struct, frozen=True):
+    """The proof that an entry is in the tree of a checkpoint: its index, the hashes from the leaf up, and the note."""
+
+    index: int
+    hashes: tuple[bytes, ...]
+    checkpoint: bytes
+
+
+def envelope(position: int) -> str:
+    """Return the name of the file with an entry's envelope."""
+    return f"envelopes/{position}"
+
+
+def payload(position: int) -> str:
+    """Return the name of the file with an entry's salt and payload."""
+    return f"payloads/{position}"
+
+
+def proof(position: int) -> str:
+    """Return the name of the file with an entry's proof of inclusion."""
+    return f"proofs/{position}.tlog-proof"
+
+
+def is_file_name(name: str) -> bool:
+    """Report whether a bundle can hold a file of that name: no other is ever opened."""
+    return _NAME.fullmatch(name) is not None
+
+
+# ---------------------------------------------------------------- the listing
+
+
+def format_listing(origin: str, files: Mapping[str, Listed]) -> str:
+    """Return the text of the note `files`."""
+    lines = [f"{one.size} {one.sha256} {name}" for name, one in sorted(files.items())]
+    return "\n".join([FORMAT, origin, *lines, ""])
+
+
+def parse_listing(text: str) -> tuple[str, dict[str, Listed]]:
+    """Return the origin and the files that a listing names. Errors: Malformed, UnknownFormat."""
+    version, _, rest = text.partition("\n")
+    if version != FORMAT:
+        raise UnknownFormat("the listing is of another format, or a newer one")
+    origin, _, rest = rest.partition("\n")
+    if not is_name(origin) or not rest.endswith("\n"):
+        raise Malformed("the listing is not an origin and a line for each file")
+    files: dict[str, Listed] = {}
+    for line in rest.removesuffix("\n").split("\n"):
+        match = _LINE.fullmatch(line)
+        if not match or not is_file_name(match[3]) or not int(match[1]) <= FILE_BYTES_MAX:
+            raise Malformed("the listing has a line that is not a size, a hash and a name that a bundle has")
+        files[match[3]] = Listed(int(match[1]), match[2])
+    if text != format_listing(origin, files):
+        raise Malformed("the listing names a file twice, or not in order")
+    return origin, files
+
+
+# ---------------------------------------------------------------- proofs
+
+
+def format_proof(index: int, hashes: Sequence[bytes], checkpoint: bytes) -> bytes:
+    """Return a proof of inclusion as C2SP's tlog-proof writes it."""
+    lines = [_PROOF_HEADER, f"index {index}", *(base64.b64encode(one).decode() for one in hashes), "", ""]
+    return "\n".join(lines).encode() + checkpoint
+
+
+def parse_proof(raw: bytes) -> Proof:
+    """Return the proof that these bytes are, in its one spelling and without the optional `extra`; else Malformed."""
+    if len(raw) > PROOF_BYTES_MAX:
+        raise Malformed("a proof is too large")
+    head, _, checkpoint = raw.partition(b"\n\n")
+    try:
+        header, index, *encoded = head.decode("ascii").split("\n")
+        hashes = tuple(base64.b64decode(one, validate=True) for one in encoded)
+    except ValueError as error:  # too few lines, no ASCII, no base64
+        raise Malformed("a proof is not a header, an index and hashes") from error
+    match = _INDEX.fullmatch(index)
+    if header != _PROOF_HEADER or match is None or int(match[1]) > INTEGER_MAX or len(hashes) > PROOF_HASHES_MAX:
+        raise Malformed("a proof is not a header, an index and hashes")
+    found = Proof(int(match[1]), hashes, checkpoint)
+    if format_proof(found.index, found.hashes, found.checkpoint) != raw or any(len(one) != 32 for one in hashes):
+        raise Malformed("a proof is in another spelling than the usual one")
+    return found
+
+
+def positions(names: Iterable[str], folder: str) -> list[int]:
+    """Return the positions of the files in one of the folders, ascending."""
+    found = (name.removeprefix(f"{folder}/").split(".")[0] for name in names if name.startswith(f"{folder}/"))
+    return sorted(map(int, found))

@@ -1,0 +1,183 @@
+"""A bundle made: its files in a folder of their own, then the signed listing, then the whole in its place at once.
+
+Nothing lies under the name that was asked for before everything is written and synced. Tar files are plain (POSIX
+ustar), begin with the listing and hold no times and no owners, so the same bundle is the same bytes.
+"""
+
+import gzip
+import io
+import os
+import shutil
+import tarfile
+from collections.abc import Callable, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from ledger import notes
+from ledger.bundle import chain, layout
+from ledger.bundle.chain import Event
+from ledger.bundle.layout import Listed
+from ledger.chain import Entry
+from ledger.digest import of_file
+from ledger.message import Payload
+
+_SHIPPED = resources.files("ledger.bundle") / "shipped"
+_DATA = "<!--DATA-->"
+
+
+class Exported(NamedTuple):
+    """One entry to be exported, with its payload; salt and bytes are None where the payload is withheld."""
+
+    entry: Entry
+    payload: Payload | None
+    salt: bytes | None
+    body: bytes | None
+
+
+class Contents(NamedTuple):
+    """What goes into a bundle: entries ascending by position, the checkpoint over them, the report to the reader."""
+
+    entries: Sequence[Exported]
+    checkpoint: bytes
+    origin: str
+    public_key: str
+    report: dict[str, Any]  # Any: JSON
+    prove: Callable[[int], Sequence[bytes]]
+
+
+def fill(folder: Path, contents: Contents, key: Ed25519PrivateKey) -> None:
+    """Write a bundle's files into a folder, which may hold the log's tiles already, and sign the listing of all."""
+    _put(folder, layout.CHECKPOINT, contents.checkpoint)
+    events: list[Event] = []
+    for one in contents.entries:
+        events.append(_event(one))
+        position = one.entry.position
+        proof = layout.format_proof(position, contents.prove(position), contents.checkpoint)
+        _put(folder, layout.envelope(position), one.entry.raw)
+        _put(folder, layout.proof(position), proof)
+        if one.salt is not None and one.body is not None:
+            _put(folder, layout.payload(position), one.salt + one.body)
+    _put(folder, layout.CHAIN, b"".join(chain.lines(events, chain.names_of(events))))
+    _put(folder, layout.ERASURES, b"")
+    _put(folder, layout.REPORT, msgspec.json.format(msgspec.json.encode(contents.report), indent=2) + b"\n")
+    _put(folder, layout.GUIDE, _guide(contents))
+    _put(folder, layout.VERIFIER, (_SHIPPED / "verify.py").read_bytes())
+    _put(folder, layout.VIEWER, _viewer(contents))
+    listing = layout.format_listing(contents.origin, _listed(folder))
+    note = notes.sign(listing, contents.origin, key, layout.LISTING_BYTES_MAX)
+    _put(folder, layout.FILES, notes.format_note(note, layout.LISTING_BYTES_MAX))
+
+
+def place(folder: Path, target: Path) -> int:
+    """Put a filled folder where it was asked for, packed if the name ends in .tar, .tar.gz or .tgz; return its bytes.
+
+    Errors: FileExistsError (something is there), OSError.
+    """
+    if os.path.lexists(target):
+        raise FileExistsError(target)
+    if not is_packed(target):
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        _sync(folder)
+        folder.rename(target)
+        return size
+    aside = folder.with_name(f"{folder.name}.packed")
+    try:
+        _pack(folder, aside, compressed=not target.name.endswith(".tar"))
+        size = aside.stat().st_size
+        os.link(aside, target)  # fails, as a rename would not, if somebody has put something there meanwhile
+    finally:
+        aside.unlink(missing_ok=True)
+    shutil.rmtree(folder)
+    return size
+
+
+def is_packed(target: Path) -> bool:
+    """Report whether a bundle of that name is one file."""
+    return target.name.endswith((".tar", ".tar.gz", ".tgz"))
+
+
+def _event(one: Exported) -> Event:
+    withheld = one.salt is None and one.entry.envelope.payload_sha256 is not None
+    return Event(one.entry, None if withheld else one.payload, "withheld" if withheld else None)
+
+
+def _put(folder: Path, name: str, raw: bytes) -> None:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(raw)
+
+
+def _listed(folder: Path) -> dict[str, Listed]:
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): _measured(path) for path in paths}
+
+
+def _measured(path: Path) -> Listed:
+    with path.open("rb") as file:
+        return Listed(path.stat().st_size, of_file(file))
+
+
+def _sync(folder: Path) -> None:
+    os.sync()
+    descriptor = os.open(folder.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _pack(folder: Path, target: Path, *, compressed: bool) -> None:
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    names.remove(layout.FILES)
+    with target.open("xb") as raw:
+        # Without a time and a name in its header, the same files are packed into the same bytes.
+        packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if compressed else io.BufferedWriter(raw)
+        with packed, tarfile.open(fileobj=packed, mode="w|", format=tarfile.USTAR_FORMAT) as tar:
+            for name in (layout.FILES, *names):
+                member = tarfile.TarInfo(name)
+                member.size = (folder / name).stat().st_size
+                with (folder / name).open("rb") as file:
+                    tar.addfile(member, file)
+    descriptor = os.open(target, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _guide(contents: Contents) -> bytes:
+    text = (_SHIPPED / "VERIFY.md").read_text(encoding="utf-8")
+    first = str(contents.entries[0].entry.position)
+    for word, value in (("ORIGIN", contents.origin), ("POSITION", first)):
+        text = text.replace(f"@@{word}@@", value)
+    return text.encode()
+
+
+def _viewer(contents: Contents) -> bytes:
+    """Return the page with the bundle's own bytes in it, as data that no parser of HTML takes for anything else."""
+    page = (_SHIPPED / "viewer.html").read_text(encoding="utf-8")
+    data = {
+        "origin": contents.origin,
+        "checkpoint": contents.checkpoint.decode(),
+        "report": contents.report,
+        "events": [_shown(one, contents.prove) for one in contents.entries],
+    }
+    raw = msgspec.json.encode(data).decode()
+    for character in "<>&\u2028\u2029":
+        raw = raw.replace(character, f"\\u{ord(character):04x}")
+    before, _, after = page.partition(_DATA)
+    return (before + raw + after).encode()
+
+
+def _shown(one: Exported, prove: Callable[[int], Sequence[bytes]]) -> dict[str, Any]:  # Any: JSON
+    position = one.entry.position
+    return {
+        "envelope": one.entry.raw.decode(),
+        "proof": [sibling.hex() for sibling in prove(position)],
+        "salt": None if one.salt is None else one.salt.hex(),
+        "payload": None if one.body is None else one.body.decode(),
+    }

@@ -1,0 +1,98 @@
+"""`corrigenda export supersession` and `corrigenda verify --bundle`, from the memory to the auditor's verdict."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli_hands import corrigenda, refused
+
+from ledger.bundle import layout
+from tests.conftest import fresh_database
+from tests.integration.conftest import Here
+from tests.roles import as_writer
+
+
+@pytest.fixture(scope="module")
+def here(server_url: str, migrated_template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    """Return the options that name a ledger with one memory, `deploys`."""
+    made = tmp_path_factory.mktemp("export")
+    with fresh_database(server_url, template=migrated_template) as owner:
+        opened = Here(as_writer(owner), made / "home")
+        gateway = opened(embedder="none")
+        first = gateway.remember("Deploys happen on Mondays.", memory_id="deploys")
+        gateway.correct(first.revision_id or "", "Deploys happen on Tuesdays.", reason="asked Ben")
+        opened.close()
+        yield [
+            "--database-url",
+            opened.ledger_url,
+            "--home",
+            str(opened.home),
+            "--project",
+            "atlas",
+            "--actor",
+            "human:ana",
+        ]
+
+
+def exported(here: list[str], path: Path, *more: str) -> str:
+    """Make a bundle, and return the key that checks it."""
+    made = corrigenda("export", "supersession", "deploys", "--out", str(path), *more, *here)
+    assert made.code == 0, made.err
+    return corrigenda("keys", "export-public", *here).out.strip()
+
+
+def test_an_export_is_made_and_verified(here: list[str], tmp_path: Path) -> None:
+    """The auditor needs the bundle and a key in a file, and none of our settings."""
+    path = tmp_path / "bundle.tar.gz"
+    (tmp_path / "key").write_text(exported(here, path) + "\n")
+    found = corrigenda("verify", "--bundle", str(path), "--key", f"@{tmp_path / 'key'}")
+    assert (found.code, found.out.splitlines()[0]) == (0, "verified")
+    assert "Later events of these streams are not excluded" in found.out
+
+
+def test_the_verdict_is_a_document(here: list[str], tmp_path: Path) -> None:
+    """With -o json both commands answer with one document."""
+    made = corrigenda("export", "supersession", "deploys", "--out", str(tmp_path / "b"), "-o", "json", *here)
+    assert json.loads(made.out)["profile"] == "proofs"
+    key = corrigenda("keys", "export-public", *here).out.strip()
+    found = json.loads(corrigenda("verify", "--bundle", str(tmp_path / "b"), "--key", key, "-o", "json").out)
+    assert (found["ok"], found["exit_code"], found["verdict"]) == (True, 0, "verified")
+
+
+def test_an_altered_bundle_exits_14(here: list[str], tmp_path: Path) -> None:
+    """It names the file, and says that nothing in the bundle is to be relied on."""
+    key = exported(here, tmp_path / "b")
+    (tmp_path / "b" / layout.CHAIN).write_text("")
+    found = corrigenda("verify", "--bundle", str(tmp_path / "b"), "--key", key)
+    assert found.code == 14
+    assert found.out.startswith("TAMPERED") and layout.CHAIN in found.out
+
+
+def test_another_origin_exits_15(here: list[str], tmp_path: Path) -> None:
+    """A key of another log than the one that was asked for shows nothing."""
+    key = exported(here, tmp_path / "b")
+    found = corrigenda("verify", "--bundle", str(tmp_path / "b"), "--key", key, "--origin", "example.org/other")
+    assert (found.code, found.out.splitlines()[0]) == (15, "UNVERIFIABLE")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--bundle", "b"),
+        ("--key", "k"),
+        ("--origin", "o"),
+        ("--bundle", "b", "--key", "k", "0..3"),
+        ("--bundle", "nowhere", "--key", "a+b+c"),
+    ],
+)
+def test_a_bundle_is_checked_by_itself(words: tuple[str, ...]) -> None:
+    """Half of the options, options of the ledger's check, and a key that is none: exit 2, and nothing on stdout."""
+    assert refused(corrigenda("verify", *words))
+
+
+def test_texts_are_withheld_by_option(here: list[str], tmp_path: Path) -> None:
+    """`--with-payloads none` keeps every text, and the verdict says so."""
+    key = exported(here, tmp_path / "b", "--with-payloads", "none")
+    found = corrigenda("verify", "--bundle", str(tmp_path / "b"), "--key", key)
+    assert (found.code, found.out.splitlines()[0]) == (0, "verified, with payloads withheld")
