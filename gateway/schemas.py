@@ -305,12 +305,18 @@ def _fault(item: Any) -> tuple[str, str]:  # Any: pydantic's own error details
     return field, str(item["msg"])[:1].lower() + str(item["msg"])[1:]
 
 
+def _has(context: dict[str, Any], more: str, limit: int) -> str:  # Any: as in `_fault`
+    """Say that a text or a list is too long or too short; pydantic calls a text that a validator saw a value."""
+    return f"has {more} than {limit} {'characters' if context['field_type'] == 'Value' else 'items'}"
+
+
 _PHRASES: dict[str, Callable[[dict[str, Any]], str]] = {
     "missing": lambda _: "is missing",
     "extra_forbidden": lambda _: "is not a field of this request",
     "string_too_long": lambda context: f"is longer than {context['max_length']} characters",
     "string_too_short": lambda context: f"is shorter than {context['min_length']} characters",
-    "too_long": lambda context: f"has more than {context['max_length']} items",
+    "too_long": lambda context: _has(context, "more", context["max_length"]),
+    "too_short": lambda context: _has(context, "fewer", context["min_length"]),
     "greater_than_equal": lambda context: f"is below {context['ge']}",
     "less_than_equal": lambda context: f"is above {context['le']}",
     "literal_error": lambda context: f"is not one of {context['expected']}",

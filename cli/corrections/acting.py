@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from cli.acts import REV_NOTE, TEXT_NOTE, give_receipt
+from cli.bodies import Body, needed, request_of, takes_body
 from cli.context import Session, full_id, pass_session
 from cli.options import Verb, read_text, writes
 
@@ -19,9 +20,9 @@ _LEFT = "What it did to a memory or to learnings stays; the warnings name it."
     "  corrigenda corrections record --agent ap --original-value Berlin --corrected-value Hamburg \\\n"
     "      --memory mem_01J9ZK --project ap",
 )
-@click.option("--agent", required=True, metavar="A", help="The agent that was corrected.")
-@click.option("--original-value", required=True, metavar="V", help="What it put out.")
-@click.option("--corrected-value", required=True, metavar="V", help="What was right.")
+@click.option("--agent", metavar="A", help="The agent that was corrected.")
+@click.option("--original-value", metavar="V", help="What it put out.")
+@click.option("--corrected-value", metavar="V", help="What was right.")
 @click.option("--field", metavar="F", help="The field that was wrong.")
 @click.option("--entity-key", metavar="K", help="What it was wrong about: a customer, a supplier.")
 @click.option("--run", metavar="R", help="The run in which it happened.")
@@ -31,24 +32,34 @@ _LEFT = "What it did to a memory or to learnings stays; the warnings name it."
 @click.option("--visibility", default="agent", show_default=True, metavar="V", help="agent, user, tenant or global.")
 @click.option("--user", metavar="U", help="The user whom it concerns.")
 @click.option("--memory", metavar="REV", help="Correct this memory too: its text becomes the corrected value.")
+@takes_body
 @writes(names_revision=False)
 @click.option("--if-revision", type=int, metavar="N", help="Only if the memory's stream_version is still N.")
 @pass_session
 def record(
     session: Session,
+    body: Body | None,
     conversation: str | None,
-    memory: str | None,
     dry_run: bool,
+    idempotency_key: str | None,
+    if_revision: int | None,
     **rest: Any,  # Any: the options that go to the gateway under their own names
 ) -> None:
     """Record what an agent put out and what was right.
 
     By a person it is active at once; by an agent (--actor agent:NAME) unconfirmed until a person confirms it.
     """
+    from gateway.schemas import RecordCorrectionRequest
+
+    how: Body = {"dry_run": dry_run, "idempotency_key": idempotency_key, "if_revision": if_revision}
+    fields = RecordCorrectionRequest.model_fields.keys() - how.keys()
+    request = request_of(body, {**rest, "session": conversation}, fields)
+    needed(request, "agent", "original_value", "corrected_value")
     session.require_project()
     with session.gateway() as gateway:
-        about = None if memory is None else full_id(gateway, memory)
-        receipt = gateway.record_correction(session=conversation, memory=about, dry_run=dry_run, **rest)
+        if body is None and request["memory"] is not None:
+            request["memory"] = full_id(gateway, request["memory"])
+        receipt = gateway.record_correction(**request, **how)
     give_receipt(session, receipt, dry_run=dry_run)
 
 

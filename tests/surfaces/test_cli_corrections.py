@@ -79,6 +79,21 @@ def test_record_passes_everything(gateway: Stub) -> None:
     }  # fmt: skip
 
 
+def test_a_document_may_say_it_all(gateway: Stub) -> None:
+    """`--input` is the whole request; how it is done stands beside it, and a word of it twice is exit 2."""
+    body = {"agent": "ap", "original_value": "a", "corrected_value": "", "tags": ["t"], "memory": "home", "reason": "r"}
+    done = corrigenda("corrections", "record", "--input", "-", *HOW[2:], stdin=json.dumps(body))
+    assert done.code == 0, done.err
+    assert gateway.asked("record_correction")[1] == {**body, **GIVEN}
+    for words, stdin in (
+        (["--agent", "ap"], json.dumps(body)),
+        ([], json.dumps({**body, "origin": "human"})),
+        ([], '{"agent": "ap"}'),
+        ([], "[]"),
+    ):
+        assert refused(corrigenda("corrections", "record", "--input", "-", *words, stdin=stdin), "VALIDATION_FAILED")
+
+
 @pytest.mark.parametrize(
     ("words", "call", "more"),
     [
