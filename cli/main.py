@@ -35,6 +35,7 @@ _COMMANDS = {
     "policy": ("cli.policy", "policy", "Show and set how a project wants things done."),
     "keys": ("cli.keys", "keys", "Make and list the ledger's keys, and print the public one."),
     "export": ("cli.export", "export", "Hand the history of memories to an outsider, with the proofs."),
+    "projections": ("cli.models", "projections", "Rebuild and check the read models, and say how far they are."),
     "recover": ("cli.recover", "recover", "Run the start-up recovery by hand."),
     "import": ("cli.imports", "import_", "Import a foreign file; importing it twice stores nothing twice."),
     "db": ("cli.db", "db", "Make, migrate and check the database."),
@@ -55,8 +56,8 @@ Examples:
 
 \b
 Exits: 0 done, 1 unexpected, 2 usage, 3 not found, 4 authority, 5 conflict or refusal, 6 in flight,
-7 unavailable, 9 partial, 10 chain broken, 11 checkpoint mismatch, 14 bundle invalid, 15 could not be verified,
-130 interrupted.
+7 unavailable, 9 partial, 10 chain broken, 11 checkpoint mismatch, 12 read models differ, 14 bundle invalid,
+15 could not be verified, 130 interrupted.
 """
 
 

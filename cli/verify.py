@@ -16,7 +16,7 @@ from cli.progress import metered
     cls=Verb,
     epilog="\b\nExamples:\n  corrigenda verify\n  corrigenda verify 0..812 -o json\n"
     "  corrigenda verify --checkpoint yesterday.checkpoint\n  corrigenda verify --since yesterday.checkpoint\n"
-    "  corrigenda verify --bundle bundle.tar.gz --key @issuer.vkey",
+    "  corrigenda verify --projections\n  corrigenda verify --bundle bundle.tar.gz --key @issuer.vkey",
 )
 @click.argument("positions", metavar="[A..B]", required=False, callback=read_range)
 @click.option(
@@ -34,6 +34,7 @@ from cli.progress import metered
 @click.option("--bundle", metavar="PATH", help="A bundle to check instead of the ledger; it needs no database.")
 @click.option("--key", metavar="VKEY", callback=read_text, help="With --bundle: the issuer's key, or @FILE.")
 @click.option("--origin", metavar="O", help="With --bundle: the log that it must be of.")
+@click.option("--projections", is_flag=True, help="Compare the read models, too, with what the events make of them.")
 @reads
 @pass_session
 @click.pass_context
@@ -46,6 +47,7 @@ def verify(
     bundle: str | None,
     key: str | None,
     origin: str | None,
+    projections: bool,
     min_position: str | None,
 ) -> None:
     """Check every byte of the ledger that can be checked.
@@ -53,7 +55,7 @@ def verify(
     Form, chain, streams, seals, payloads and the anchor's leaves, of everything or of a range; of everything the root
     of the tree and the checkpoints too. With `--since`, what a checkpoint covers is not read again, and the report says
     so: a nightly run costs the day's events. What was altered below it since is found by a whole pass only, or by
-    whoever reads it.
+    whoever reads it. With `--projections` the read models are compared, too: exit 12 names the first row that differs.
 
     With `--bundle` the ledger is left alone, and a bundle that `corrigenda export` made is checked with a key that came
     by another way: exit 14 if it is not what was written, 15 if that key cannot tell.
@@ -61,12 +63,19 @@ def verify(
     Exit 0 if all is well, 10 to 15 if not: the lowest that applies. It makes nothing and changes nothing.
     """
     if bundle is not None or key is not None or origin is not None:
-        if positions != (None, None) or checkpoint or since or min_position:
+        if positions != (None, None) or checkpoint or since or projections or min_position:
             raise click.UsageError("--bundle is checked by itself: leave out what is about the ledger.")
         context.exit(_verify_bundle(session, bundle, key, origin))
     first, last = positions
     with session.bare(create=False, reach=min_position) as bare, metered(session, ("verified", "events")) as meter:
-        report = bare.verify(first=first, last=last, progress=meter.show, checkpoint=checkpoint, since=since)
+        report = bare.verify(
+            first=first,
+            last=last,
+            progress=meter.show,
+            checkpoint=checkpoint,
+            since=since,
+            projections=projections,
+        )
     found = as_document(report)
     give(session, report, lambda: views.verification(found, paint=session.paint))
     context.exit(found["exit_code"])

@@ -11,12 +11,12 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from gateway import anchor_report, anchors, checkpoints, checks, roles, signing
+from gateway import anchor_report, anchors, checkpoints, checks, models, roles, signing
 from gateway.embedded import Say, Server, attach, locate
 from gateway.following import Waiting
 from gateway.listing import Listing, Wanted
 from gateway.positions import no_event, parse_position, wait_until_at
-from gateway.replies import LogItem, Status, Verification
+from gateway.replies import LogItem, ModelsCheck, ModelsStatus, Status, Verification
 from gateway.settings import Settings, read_settings
 from gateway.streams import find_streams
 from ledger import keys
@@ -33,6 +33,7 @@ from ledger.store import Database, Store
 from ledger.verified import VerifiedLedger
 from ledger.verify import verify
 from migrations import LATEST
+from projections.checking import Check
 from projections.lineage import QUERIES
 
 WALKED_EVENTS_MAX = 50_000
@@ -126,12 +127,15 @@ class BareGateway:
         progress: checkpoints.Progress | None = None,
         checkpoint: bytes | None = None,
         since: bytes | None = None,
+        projections: bool = False,
     ) -> Verification:
         """Return what one pass over everything that is stored found, and whether it bears out anchor and checkpoint.
 
         It begins at the checkpoint `since` where the anchor bears that out, else at the first event. A ledger that
-        bears out `checkpoint` may be trusted from there on: its anchor says so, and is built if there is none.
+        bears out `checkpoint` may be trusted from there on: its anchor says so, and is built if there is none. With
+        `projections` the read models are compared, too, with what the events make of them.
         """
+        check = Check(self._opened()) if projections else None
         with anchors.found(self._opened(), self._settings.anchors) as anchor:
             report = verify(
                 self._opened(),
@@ -142,10 +146,26 @@ class BareGateway:
                 progress=progress,
                 checkpoint=checkpoint,
                 since=since,
+                witness=None if check is None else check.take,
             )
         if report.ok and checkpoint is not None:
             self._pin(checkpoint)
-        return msgspec.convert(report, Verification, from_attributes=True)
+        found = msgspec.convert(report, Verification, from_attributes=True)
+        return found if check is None else models.judged(found, check)
+
+    def check_models(self, *, progress: checkpoints.Progress | None = None) -> ModelsCheck:
+        """Return whether the read models are what the events make of them, in one pass over all events.
+
+        Errors: SCHEMA_MISMATCH (another version wrote them), INTEGRITY_BROKEN (the ledger itself is broken).
+        """
+        check = Check(self._opened())
+        with anchors.found(self._opened(), self._settings.anchors) as anchor:
+            report = verify(self._opened(), self._keys(), anchor=anchor, progress=progress, witness=check.take)
+        return models.checked(report, check)
+
+    def models_status(self) -> ModelsStatus:
+        """Return which generation of the read models is live, and whether another one is being built."""
+        return models.status(self._opened())
 
     def _pin(self, checkpoint: bytes) -> None:
         """Let trust in the anchor begin with a checkpoint that was borne out; an anchor is built if there is none."""

@@ -9,15 +9,18 @@ from gateway.embedded import Say, Server, attach
 from gateway.permissions import Actor, granted
 from gateway.service import Gateway
 from gateway.settings import Settings, read_settings
+from ledger.appending import PROJECTOR_VERSION
 from ledger.clock import Clock, system_clock
 from ledger.committer import Committer
 from ledger.errors import CorrigendaError
 from ledger.limits import INDEX_WAIT_S
 from ledger.opening import open_ledger
 from ledger.store import Database
+from ledger.verified import VerifiedLedger
 from projections import embedders
 from projections.index import VectorIndex
 from projections.models import ALL
+from projections.rebuilding import rebuild
 from projections.relay import Relay
 
 __all__ = ["BareGateway", "open_bare", "open_gateway"]
@@ -61,6 +64,8 @@ def open_gateway(
             create=create,
         )
         ledger.catch_up()
+        if settings.database_url is None and create:
+            _bring_up_to_date(ledger, say)
         relay = Relay(
             ledger,
             home=settings.home,
@@ -134,6 +139,19 @@ def make_index(kind: str, dimension: int) -> VectorIndex:
     from projections.index.faiss_index import FaissIndex
 
     return FaissIndex(dimension)
+
+
+def _bring_up_to_date(ledger: VerifiedLedger, say: Say | None) -> None:
+    """Make read models anew that an older version of the projectors wrote; of a server of ours only.
+
+    Elsewhere other processes may still run that version, and writes are refused until `projections rebuild`.
+    """
+    row = ledger.head_row
+    if row is not None and row.projector < PROJECTOR_VERSION:
+        if say is not None:
+            say(f"making the read models of {row.seq + 1} events anew for this version; this is done once …")
+        rebuild(ledger)
+        ledger.catch_up()
 
 
 def _replay(relay: Relay) -> None:

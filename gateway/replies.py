@@ -357,6 +357,64 @@ class Status(Reply, frozen=True, kw_only=True):
     candidates: dict[str, int]
 
 
+class ModelDifference(Reply, frozen=True, kw_only=True):
+    """A table of the read models that differs, its first key that does, and the parts of that row on either side."""
+
+    table: str
+    key: str
+    expected: tuple[str, ...]
+    found: tuple[str, ...]
+
+
+class ModelsCheck(Reply, frozen=True, kw_only=True):
+    """Whether the live generation is what the events up to `position` make of it; `rows` counts by table."""
+
+    ok: bool
+    exit_code: int
+    generation: int
+    position: int
+    rows: dict[str, int]
+    differences: tuple[ModelDifference, ...]
+
+
+class ModelsStatus(Reply, frozen=True, kw_only=True):
+    """Which generation of the read models is live, and whether another one is being built.
+
+    `version` is that of the projectors that wrote it, `expected_version` this program's. `lag` is 0 unless rows were
+    lost: read models are written with the events.
+    """
+
+    generation: int
+    version: int
+    expected_version: int
+    position: int
+    lag: int
+    rows: dict[str, int]
+    rebuild: dict[str, int] | None
+
+
+class Rebuild(Reply, frozen=True, kw_only=True):
+    """What a rebuild of the read models did: generation `retired` gave way to `generation`.
+
+    It began after position `began_at`, −1 unless an interrupted one went on. `rows` and `rows_before` count by table at
+    the moment when both were compared; `differences` are what was wrong in the generation that was live, of the same
+    version. `locked_ms` is how long no write could be stored.
+    """
+
+    ok: bool
+    exit_code: int
+    generation: int
+    retired: int
+    version: int
+    version_before: int
+    position: int
+    began_at: int
+    rows: dict[str, int]
+    rows_before: dict[str, int]
+    differences: tuple[ModelDifference, ...]
+    locked_ms: int
+
+
 class ImportItem(Reply, frozen=True, kw_only=True):
     """The outcome of one row: stored, unchanged or rejected. `row` counts from 1."""
 

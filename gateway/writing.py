@@ -83,6 +83,11 @@ class Writer:
                     return answer
             return self._write_held(keyed)  # others were faster each time: now they wait
 
+    @property
+    def is_idle(self) -> bool:
+        """Report whether no append waits to be stored."""
+        return self._committer.is_idle
+
     def close(self) -> None:
         """Store what waits."""
         self._committer.close()

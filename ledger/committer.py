@@ -14,7 +14,15 @@ from contextlib import contextmanager
 import psycopg
 
 from ledger import driver
-from ledger.appending import Failure, Projector, classify, is_about_all, meaning
+from ledger.appending import (
+    PROJECTOR_VERSION,
+    Failure,
+    Projector,
+    classify,
+    is_about_all,
+    meaning,
+    other_version,
+)
 from ledger.clock import Clock
 from ledger.errors import CorrigendaError, UnavailableError, failure, refuse
 from ledger.sealing import Draft, prepare
@@ -68,6 +76,8 @@ class Committer:
             with store.transaction():
                 store.head(lock=True)
                 row = self._ledger.catch_up_with(store)
+                if row.projector != PROJECTOR_VERSION:
+                    raise other_version(row.projector)
                 held = Held(row, self._storing)
                 yield held
             if held.stored:
@@ -82,6 +92,11 @@ class Committer:
         if self._thread is not None:
             self._thread.join()
         self._storing.store.database.close()
+
+    @property
+    def is_idle(self) -> bool:
+        """Report whether no append waits."""
+        return self._line.is_empty
 
     # ---------------------------------------------------------------- the thread
 

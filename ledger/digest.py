@@ -67,6 +67,11 @@ def of_file(file: IO[bytes]) -> str:
     return made.hexdigest()
 
 
+def part(salt: str, text: str) -> int:
+    """Return the number that a part of a row adds to its table's digest: 64 bits, signed, as the database has them."""
+    return int.from_bytes(hashlib.sha256((salt + text).encode()).digest()[:8], "big", signed=True)
+
+
 def public(body: bytes) -> str:
     """Return the hash that callers see, `b3:` and 64 hex digits: plain BLAKE3, as `b3sum` prints it."""
     return "b3:" + blake3(body).hexdigest()

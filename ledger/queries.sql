@@ -6,6 +6,11 @@
 BEGIN ISOLATION LEVEL READ COMMITTED;
 SELECT set_config('corrigenda.ledger', %(ledger)s, true), set_config('corrigenda.tenant', %(tenant)s, true)
 
+-- name: begin_snapshot
+-- The same, for reading what belongs together: nothing that is committed meanwhile is seen.
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+SELECT set_config('corrigenda.ledger', %(ledger)s, true), set_config('corrigenda.tenant', %(tenant)s, true)
+
 -- name: see
 -- The same inside a transaction, to its end.
 SELECT set_config('corrigenda.ledger', %(ledger)s, true), set_config('corrigenda.tenant', %(tenant)s, true)

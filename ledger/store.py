@@ -87,7 +87,7 @@ class Database:
         self._lock = threading.RLock()
         self._depth = 0
         self._sight: Sight = Sight()
-        self._begins: dict[Sight, bytes] = {}
+        self._begins: dict[tuple[Sight, bool], bytes] = {}
         self._process = os.getpid()
         self._connection: psycopg.Connection[Row] | None = None
         self._was_reached = False  # and so something may have been stored already, by us or for us
@@ -105,9 +105,11 @@ class Database:
 
     @contextmanager
     def transaction(
-        self, *, ledger: str | None = None, tenant: str | None = None
+        self, *, ledger: str | None = None, tenant: str | None = None, snapshot: bool = False
     ) -> Generator[psycopg.Connection[Row]]:
         """Hold the connection for one READ COMMITTED transaction; inside another one, for a part of that.
+
+        With `snapshot` all that it reads is of one moment, that of its first query, and it writes nothing.
 
         Row-level security shows it the rows of `ledger` and the row of `tenant`; where they are not given, what the
         transaction around it sees. A connection that cannot be made, or that is lost, is UNAVAILABLE; lost while it
@@ -123,7 +125,7 @@ class Database:
             try:
                 connection = self._connected() if depth == 0 else self._held()
                 self._depth, self._sight = depth + 1, sight
-                with self._whole(connection, sight) if depth == 0 else _part(connection, sight, around):
+                with self._whole(connection, sight, snapshot) if depth == 0 else _part(connection, sight, around):
                     yield connection
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 raise self._unavailable(error) from error
@@ -152,12 +154,13 @@ class Database:
                     self._drop()
 
     @contextmanager
-    def _whole(self, connection: psycopg.Connection[Row], sight: Sight) -> Generator[None]:
+    def _whole(self, connection: psycopg.Connection[Row], sight: Sight, snapshot: bool) -> Generator[None]:
         """Begin a transaction and say what it sees in one round trip, and end it."""
-        begin = self._begins.get(sight)
+        begin = self._begins.get((sight, snapshot))
         if begin is None:  # made once: it takes longer than all else that is done here
-            begin = psycopg.ClientCursor(connection).mogrify(QUERIES["begin_seeing"], sight._asdict()).encode()
-            self._begins[sight] = begin
+            query = QUERIES["begin_snapshot" if snapshot else "begin_seeing"]
+            begin = psycopg.ClientCursor(connection).mogrify(query, sight._asdict()).encode()
+            self._begins[sight, snapshot] = begin
         connection.execute(begin, prepare=False)
         try:
             yield
@@ -299,9 +302,13 @@ class Store:
         self.database = database
         self.ledger = ledger
 
-    def transaction(self) -> AbstractContextManager[psycopg.Connection[Row]]:
+    def transaction(self, *, snapshot: bool = False) -> AbstractContextManager[psycopg.Connection[Row]]:
         """Hold one transaction that sees this ledger; see Database.transaction."""
-        return self.database.transaction(ledger=self.ledger)
+        return self.database.transaction(ledger=self.ledger, snapshot=snapshot)
+
+    def another(self) -> "Store":
+        """Return the same tables for another connection."""
+        return Store(self.database.another(), self.ledger)
 
     def head(self, *, lock: bool = False) -> HeadRow:
         """Return the guarded row; with `lock`, nobody else appends until the transaction ends."""

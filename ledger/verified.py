@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from ledger.anchor import Anchor
 from ledger.chain import Entry, StreamHead, broken
-from ledger.codec import read_event, read_payload
-from ledger.digest import LedgerKeys
+from ledger.codec import read_event, read_payload, scan_envelope
+from ledger.digest import LedgerKeys, leaf, link, stream_link
 from ledger.message import Event, Payload, Standing
 from ledger.store import HeadRow, Store, Stored
-from ledger.walk import Walk
+from ledger.walk import LEAF_BYTES, Walk
 
 _PAGE = 500
 
@@ -89,6 +89,33 @@ class VerifiedLedger:
                 if position not in found:
                     raise broken(position, "chain", "the entry that was verified before", "none")
                 yield self._checked(found[position]), found[position]
+
+    def page(self, store: Store, first: int, count: int) -> list[Recorded]:
+        """Return at most `count` events from a verified position on, without their payloads, for who reads them all.
+
+        They are read through `store`, another connection's. One that is missing or altered is INTEGRITY_BROKEN.
+        """
+        rows = store.after(first - 1, min(count, self.walk.head.size - first))
+        if not rows and first < self.walk.head.size:
+            raise broken(first, "chain", "the entry that was verified before", "none")
+        leaves = self.walk.leaves_from(first, len(rows))
+        return [
+            Recorded(
+                self._scanned(stored, first + number, leaves[LEAF_BYTES * number : LEAF_BYTES * (number + 1)]), None
+            )
+            for number, stored in enumerate(rows)
+        ]
+
+    def _scanned(self, stored: Stored, position: int, verified: bytes) -> Entry:
+        if stored.seq != position:
+            raise broken(position, "chain", "the entry that was verified before", "none")
+        if leaf(stored.envelope) != verified:
+            raise broken(position, "chain", "the entry that was verified before", "another")
+        own = link(stored.envelope)
+        if not self.keys.is_sealed(own, stored.seal):
+            raise broken(position, "seals", "a seal of this ledger's key", "none or another")
+        raw = stored.envelope
+        return Entry(envelope=scan_envelope(raw), raw=raw, hash=own, stream_hash=stream_link(raw), seal=stored.seal)
 
     def stream(self, stream: str) -> Sequence[Recorded]:
         """Return a stream's whole history in order; a removed, added or altered event is INTEGRITY_BROKEN."""

@@ -19,6 +19,7 @@ from ledger.errors import CorrigendaError, failure
 from ledger.store import HeadRow, Store, Stored
 
 PAGE = 5_000
+LEAF_BYTES = 32
 ANCHOR_MISMATCH = 11
 WRITE_AGAIN_S = 1.0  # how long an anchor that cannot be written is left alone
 
@@ -102,6 +103,14 @@ class Walk:
         """Return the leaf hash at each position; None beyond what has been verified."""
         with self.lock, told(self.anchor):
             return {position: self._leaf(position) for position in positions}
+
+    def leaves_from(self, first: int, count: int) -> bytes:
+        """Return the leaf hashes of at most `count` verified entries from a position on, 32 bytes each."""
+        with self.lock, told(self.anchor):
+            kept = self.anchor.leaves(first, count)
+            at = first + len(kept) // LEAF_BYTES - (self._head.size - len(self._tail))
+            further = self._tail[at : at + count - len(kept) // LEAF_BYTES] if at >= 0 else []
+            return kept + b"".join(link.leaf for link in further)
 
     def _leaf(self, position: int) -> bytes | None:
         first = self._head.size - len(self._tail)

@@ -36,7 +36,7 @@ class EdgeProjector:
         rows: dict[Key, int | None] = {}
         for item in recorded:
             position = item.entry.position
-            for edge in _stated_here(item.entry.envelope):
+            for edge in stated_here(item.entry.envelope):
                 begins = position if edge.since is None else edge.since
                 rows[edge.kind, edge.newer, edge.older, begins] = None if edge.since is None else position
         if not rows:
@@ -53,7 +53,7 @@ class EdgeProjector:
         return [Write(QUERIES["upsert_edges"], params)]
 
 
-def _stated_here(envelope: Envelope) -> Sequence[Edge]:
+def stated_here(envelope: Envelope) -> Sequence[Edge]:
     """Return the edges of an event that are not another stream's to state, or to withdraw."""
     facts = envelope.facts
     edges: Sequence[Edge] = getattr(facts, "edges", ())

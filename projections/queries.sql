@@ -105,3 +105,114 @@ ORDER BY content_seq LIMIT %(limit)s
 -- What a correction touched, the oldest first.
 SELECT DISTINCT older, min(from_seq) OVER (PARTITION BY older) AS first FROM corrigenda.edge
 WHERE ledger = %(ledger)s AND gen = %(gen)s AND kind = %(kind)s AND newer = %(correction)s ORDER BY first, older
+
+-- ---------------------------------------------------------------- digests
+--
+-- What a row says, as parts that change together: an event that changes one part says what it was and what it is, so
+-- that the digest of a whole table can be told from the events alone, one after the other. Fields stand between
+-- chr(31), null is chr(30); `n` is 1 for one part of each row. A bucket is what keys that end alike have in common.
+
+-- name: parts_revision
+SELECT right(r.revision, 2) AS bucket, p.n,
+       array_to_string(array_prepend(r.revision, p.fields), chr(31), chr(30)) AS part
+FROM corrigenda.revision r CROSS JOIN LATERAL (VALUES
+    (1, ARRAY['born', r.lineage, r.project, r.version::text, r.content_seq::text, r.kind, r.visibility, r.agent,
+              r.person, r.session]),
+    (0, ARRAY['values', r.state, r.trust, r.floor]),
+    (0, ARRAY['metadata', r.meta_seq::text])) p(n, fields)
+WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
+
+-- name: parts_revision_state
+SELECT right(r.revision, 2) AS bucket, p.n,
+       array_to_string(ARRAY[r.revision, r.from_seq::text] || p.fields, chr(31), chr(30)) AS part
+FROM corrigenda.revision_state r CROSS JOIN LATERAL (VALUES
+    (1, ARRAY['values', r.lineage, r.state, r.trust, r.floor]), (0, ARRAY['until', r.to_seq::text])) p(n, fields)
+WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
+
+-- name: parts_edge
+SELECT right(r.newer, 2) AS bucket, p.n,
+       array_to_string(ARRAY[r.kind, r.newer, r.older, r.from_seq::text] || p.fields, chr(31), chr(30)) AS part
+FROM corrigenda.edge r CROSS JOIN LATERAL (VALUES
+    (1, ARRAY['stated']), (0, ARRAY['until', r.to_seq::text])) p(n, fields)
+WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
+
+-- name: parts_log_entry
+SELECT right(r.seq::text, 2) AS bucket, 1 AS n,
+       array_to_string(ARRAY[r.seq::text, r.at, r.type, r.actor], chr(31), chr(30)) AS part
+FROM corrigenda.log_entry r WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
+
+-- name: parts_correction
+SELECT right(r.correction, 2) AS bucket, p.n,
+       array_to_string(array_prepend(r.correction, p.fields), chr(31), chr(30)) AS part
+FROM corrigenda.correction r CROSS JOIN LATERAL (VALUES
+    (1, ARRAY['recorded', r.project, r.agent, r.person, r.session, r.visibility, r.origin, r.revision,
+              r.content_seq::text]),
+    (0, ARRAY['state', r.state])) p(n, fields)
+WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
+
+-- name: parts_directory
+SELECT right(r.id, 2) AS bucket, 1 AS n, array_to_string(ARRAY[r.id, r.seq::text], chr(31), chr(30)) AS part
+FROM corrigenda.directory r WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
+
+-- name: sum_parts
+-- The number of rows in each bucket, and a sum of hashes that does not depend on their order. The salt is drawn for each
+-- comparison, so that nobody can have planted rows whose sum is that of others.
+SELECT bucket, sum(n)::bigint,
+       sum(('x' || left(encode(sha256(convert_to(%(salt)s::text || part, 'UTF8')), 'hex'), 16))::bit(64)::bigint)
+FROM (/* parts */) whole GROUP BY bucket
+
+-- name: take_time
+-- For the rest of a transaction: it may take long, and wait between two statements.
+SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)
+
+-- name: list_parts
+SELECT part FROM (/* parts */) whole WHERE bucket = %(bucket)s::text
+
+-- name: count_rows
+-- How many rows a generation has in each read model, and the last position that it has taken up.
+SELECT (SELECT count(*) FROM corrigenda.revision WHERE ledger = %(ledger)s AND gen = %(gen)s),
+       (SELECT count(*) FROM corrigenda.revision_state WHERE ledger = %(ledger)s AND gen = %(gen)s),
+       (SELECT count(*) FROM corrigenda.edge WHERE ledger = %(ledger)s AND gen = %(gen)s),
+       (SELECT count(*) FROM corrigenda.log_entry WHERE ledger = %(ledger)s AND gen = %(gen)s),
+       (SELECT count(*) FROM corrigenda.correction WHERE ledger = %(ledger)s AND gen = %(gen)s),
+       (SELECT count(*) FROM corrigenda.directory WHERE ledger = %(ledger)s AND gen = %(gen)s),
+       (SELECT max(seq) FROM corrigenda.log_entry WHERE ledger = %(ledger)s AND gen = %(gen)s)
+
+-- ---------------------------------------------------------------- rebuilding
+
+-- name: try_rebuild_lock
+-- One rebuild of a ledger at a time, for as long as the transaction lasts, and nobody ends it because it is idle.
+SELECT pg_try_advisory_xact_lock(hashtextextended('corrigenda rebuild ' || %(ledger)s, 0)),
+       set_config('idle_in_transaction_session_timeout', '0', true)
+
+-- name: find_rebuild
+-- The newest generation that is being built above the live one.
+SELECT gen, seq, projector FROM corrigenda.rebuild
+WHERE ledger = %(ledger)s AND gen > %(gen)s ORDER BY gen DESC LIMIT 1
+
+-- name: last_generation
+-- The highest generation that anything is of; −1 for none.
+SELECT greatest(-1,
+    (SELECT max(gen) FROM corrigenda.rebuild WHERE ledger = %(ledger)s),
+    (SELECT max(gen) FROM corrigenda.revision WHERE ledger = %(ledger)s),
+    (SELECT max(gen) FROM corrigenda.revision_state WHERE ledger = %(ledger)s),
+    (SELECT max(gen) FROM corrigenda.edge WHERE ledger = %(ledger)s),
+    (SELECT max(gen) FROM corrigenda.log_entry WHERE ledger = %(ledger)s),
+    (SELECT max(gen) FROM corrigenda.correction WHERE ledger = %(ledger)s),
+    (SELECT max(gen) FROM corrigenda.directory WHERE ledger = %(ledger)s))
+
+-- name: insert_rebuild
+INSERT INTO corrigenda.rebuild (ledger, gen, seq, projector)
+VALUES (%(ledger)s::text, %(gen)s::bigint, -1, %(projector)s::integer)
+
+-- name: move_rebuild
+-- In the transaction of a page: raises unless the rebuild is where it was left.
+WITH moved AS (
+    UPDATE corrigenda.rebuild SET seq = %(seq)s::bigint
+    WHERE ledger = %(ledger)s::text AND gen = %(gen)s::bigint AND seq = %(old_seq)s::bigint RETURNING 1
+)
+SELECT (CASE WHEN count(*) = 1 THEN '1' ELSE 'REBUILD_MOVED' END)::int FROM moved
+
+-- name: swap_generation
+-- Under the head's lock: from here on everybody reads and writes the new generation.
+UPDATE corrigenda.head SET gen = %(gen)s::bigint, projector = %(projector)s::integer WHERE ledger = %(ledger)s::text

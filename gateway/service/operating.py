@@ -3,17 +3,17 @@
 from pathlib import Path
 
 from gateway.importing import PepImport, Progress
-from gateway.replies import (
-    ImportReport,
-    Recovery,
-)
+from gateway.models import differences
+from gateway.replies import ImportReport, Rebuild, Recovery
 from gateway.service.base import UseCases
+from projections.checking import PROJECTION_DRIFT
+from projections.rebuilding import rebuild
 from projections.recovery import recover
 from projections.relay import Relay
 
 
 class Operating(UseCases):
-    """Import and recover."""
+    """Import, rebuild and recover."""
 
     def import_peps(
         self, path: str | Path, *, on_error: str = "stop", progress: Progress | None = None
@@ -50,6 +50,32 @@ class Operating(UseCases):
             claims=(),
             position=self._reader.position,
             incarnation=self._reader.incarnation,
+        )
+
+    def rebuild(self, *, progress: Progress | None = None) -> Rebuild:
+        """Make all read models anew from the events, beside the live ones, and swap; an interrupted rebuild goes on.
+
+        Reading and writing go on meanwhile, in this process too. `progress` is told how many events were taken up, and
+        how many there are. Errors: UNAVAILABLE (a rebuild is under way), INTEGRITY_BROKEN (an event is not what was
+        verified, or one that no read model can take up: it is named, and the live ones stay).
+        """
+        self._require("recover")
+        with self._writer.lock:
+            self._ledger.catch_up()
+        done = rebuild(self._ledger, is_idle=lambda: self._writer.is_idle, progress=progress)
+        return Rebuild(
+            ok=not done.differences,
+            exit_code=PROJECTION_DRIFT if done.differences else 0,
+            generation=done.generation,
+            retired=done.retired,
+            version=done.projector,
+            version_before=done.projector_before,
+            position=done.position,
+            began_at=done.began_at,
+            rows=done.rows,
+            rows_before=done.rows_before,
+            differences=differences(done.differences),
+            locked_ms=round(done.locked_s * 1000),
         )
 
     @property

@@ -6,9 +6,12 @@ entry by itself, `aside` remembers what went before in constant memory, `beside`
 `resuming` says when the pass may begin at a checkpoint.
 """
 
+from collections.abc import Callable
+
 import psycopg
 
 from ledger.anchor import Anchor, Unusable
+from ledger.chain import Envelope
 from ledger.digest import LedgerKeys
 from ledger.errors import failure
 from ledger.store import Store
@@ -32,6 +35,7 @@ def verify(
     progress: Progress | None = None,
     checkpoint: bytes | None = None,
     since: bytes | None = None,
+    witness: Callable[[Envelope], None] | None = None,
 ) -> Report:
     """Check the ledger, or its positions `first` to `last` (both included), and report. Findings are never raised.
 
@@ -39,10 +43,11 @@ def verify(
     out. `anchor` is the ledger's, or what is wrong with the one that was found. `progress` is told, after each page,
     how many events have been read and how many there are to read. `checkpoint` is a signed note: the ledger must bear
     it out, with the key of its own event 0. `since` is another, where reading may begin if the anchor bears it out;
-    else everything is read, and the report says why. Errors: VALIDATION_FAILED (no such range, or a checkpoint for a
-    part of the ledger), UNAVAILABLE (the database does not answer, or there is no room for a temporary file).
+    else everything is read, and the report says why. `witness` is handed each envelope that is read, in order, for
+    whoever has a use of its own for it. Errors: VALIDATION_FAILED (no such range, or a checkpoint for a part of the
+    ledger), UNAVAILABLE (the database does not answer, or there is no room for a temporary file).
     """
-    wish = Wish(first, last, progress, checkpoint, since)
+    wish = Wish(first, last, progress, checkpoint, since, witness)
     try:
         with Aside() as aside:
             return Verification(store, keys, origin, anchor, wish, aside).run()

@@ -4,6 +4,7 @@ After a break it goes on from the bytes that are there, so that one altered entr
 None stands for what a break left unknown.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from ledger import codec, digest
@@ -53,6 +54,7 @@ class Reading:
         aside: Aside,
         beside: Beside,
         watches: list[Watch],
+        witness: Callable[[Envelope], None] | None = None,
     ) -> None:
         self.start = start
         self.first = start.first
@@ -76,6 +78,7 @@ class Reading:
         self._aside = aside
         self._beside = beside
         self._watches = watches
+        self._witness = witness
         self._suspect: int | None = None
         self._at = start.at
         self._append = start.append
@@ -163,6 +166,8 @@ class Reading:
                 self._bad("chain", blamed, "an entry that the one after it links to", "another")
             self._follow_stream(envelope, seq, raw, suspect)
             self._follow_append(envelope, seq)
+            if self._witness is not None:
+                self._witness(envelope)
             if envelope.request is not None:
                 self._requests.append(Request(_plain(envelope.request), seq))
                 self.requests_below += seq < self._beside.size

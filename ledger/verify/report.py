@@ -11,7 +11,7 @@ CHECKS = (
     "canonical", "chain", "streams", "seals", "tree", "payloads", "anchor", "checkpoints", "projections", "index"
 )  # fmt: skip
 LATER = {
-    "projections": "`corrigenda verify` of this version does not compare the read models",
+    "projections": "the read models are compared when `--projections` asks for it",
     "index": "`corrigenda verify` of this version does not compare the index",
 }
 OUTSIDE = ("anchor", "checkpoints")  # what was kept outside the database, and is compared with it

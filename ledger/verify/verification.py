@@ -6,6 +6,7 @@ from typing import NamedTuple
 import psycopg
 
 from ledger.anchor import Anchor, Unusable
+from ledger.chain import Envelope
 from ledger.checkpoints import Watch
 from ledger.digest import LedgerKeys, link
 from ledger.errors import CorrigendaError, refuse
@@ -26,13 +27,14 @@ _MISSING = (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName, psy
 
 
 class Wish(NamedTuple):
-    """What was asked for: a range, progress, a checkpoint to hold the ledger against, and one to begin at."""
+    """What was asked for: a range, progress, a checkpoint to compare with, one to begin at, and a witness."""
 
     first: int
     last: int | None
     progress: Progress | None
     checkpoint: bytes | None
     since: bytes | None
+    witness: Callable[[Envelope], None] | None = None
 
 
 class _HeadRow(NamedTuple):
@@ -96,6 +98,7 @@ class Verification:
             aside=self._aside,
             beside=self._beside,
             watches=self._watches,
+            witness=self._wish.witness,
         )
 
     def _read_head(self) -> _HeadRow | None:
