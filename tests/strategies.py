@@ -2,7 +2,20 @@
 
 from hypothesis import strategies as st
 
-from ledger.memories import Command, Restore, Retire, Revoke, StateLink, WithdrawLink
+from ledger.memories import (
+    Admission,
+    Admit,
+    Command,
+    Contest,
+    Forget,
+    Promote,
+    Reject,
+    Restore,
+    Retire,
+    Revoke,
+    StateLink,
+    WithdrawLink,
+)
 from tests.ledgers import correct, remember
 
 # Every character that the closed form allows: no NUL, no surrogates. Control characters, quotes, astral and
@@ -21,6 +34,7 @@ LINEAGES = ["mem_0", "mem_1"]
 def commands(draw: st.DrawFn) -> Command:
     """One wish about a lineage, sensible or not; a new revision's id is drawn by `tests.properties`."""
     revision, content = draw(st.sampled_from(REVISIONS)), draw(st.sampled_from(["one", "two", "three"]))
+    other = draw(st.sampled_from(REVISIONS))
     newer, older = draw(st.permutations(LINEAGES))
     return draw(
         st.sampled_from(
@@ -30,6 +44,11 @@ def commands(draw: st.DrawFn) -> Command:
                 Retire(revision=revision),
                 Revoke(revision=revision),
                 Restore(revision=revision),
+                Forget(revision=revision),
+                Contest(first_revision=revision, second_revision=other),
+                Promote(revision=revision, expected=draw(st.one_of(st.none(), st.just(other)))),
+                Reject(revision=revision),
+                Admit(revision=revision, admission=Admission(evidence=(), reason=None)),
                 StateLink(newer=newer, older=older, role="newer"),
                 WithdrawLink(newer=newer, older=older, role="newer"),
             ]

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 
 from ledger.memories.commands import Admit, Patch
+from ledger.memories.facts import RevisionAdmitted
+from ledger.memories.rules import live, moved, refuse_state, standing
 from ledger.memories.state import LineageState
-from ledger.message import Event
+from ledger.message import Event, Values
 
 
 def patch(state: LineageState, command: Patch) -> Sequence[Event]:
@@ -14,4 +16,11 @@ def patch(state: LineageState, command: Patch) -> Sequence[Event]:
 
 def admit(state: LineageState, command: Admit) -> Event:
     """Make a revision verified."""
-    raise NotImplementedError
+    old = live(state, command.revision, "admitted")
+    if old.values.trust != "unverified":
+        refuse_state(old, f"Only an unverified revision can be admitted, and this one is {old.values.trust}.")
+    after = Values(old.values.state, "verified", old.values.floor)
+    facts = RevisionAdmitted(
+        moves=(moved(old, after),), standing=standing(old.revision, old.content_seq, old.meta_seq, after)
+    )
+    return Event(facts=facts, payload=command.admission, position=command.first)

@@ -1,8 +1,12 @@
 """What every decision on a lineage needs: the revision that is meant, or the refusal that tells what became of it."""
 
+from typing import NoReturn
+
 from ledger.errors import refuse
 from ledger.memories.state import LineageState, RevisionState
-from ledger.message import Move, Standing, Values
+from ledger.message import HEADLESS, Move, Standing, Values
+
+DELETED = ("retired", "forgotten", "erased")
 
 
 def known(state: LineageState, revision: str) -> RevisionState:
@@ -48,12 +52,60 @@ def live(state: LineageState, revision: str, wish: str) -> RevisionState:
     return found
 
 
+def present(state: LineageState, revision: str, wish: str, *, restorable: tuple[str, ...] = DELETED) -> RevisionState:
+    """Return a revision in whatever state, unless it was withdrawn into one of those that only `restore` ends."""
+    found = known(state, revision)
+    kind = found.values.state
+    if kind in restorable:
+        refuse(
+            "MEMORY_DELETED",
+            f"A revision was to be {wish}, and this one is {kind}"
+            + (" already." if kind == wish else ". Restore it first.")
+            + " Its history tells by whom.",
+            kind=kind,
+        )
+    return found
+
+
+def trusted(found: RevisionState, wish: str) -> RevisionState:
+    """Return a revision unless its trust was withdrawn."""
+    if found.values.trust == "revoked":
+        refuse("MEMORY_REVOKED", f"A revision was to be {wish}, and this one is revoked. Restore it first.")
+    return found
+
+
+def refuse_state(found: RevisionState, why: str) -> NoReturn:
+    """Refuse with INVALID_TRANSITION, and say what the revision does allow."""
+    acts = allowed(found)
+    able = f"It allows: {', '.join(acts)}." if acts else "It allows nothing any more."
+    refuse("INVALID_TRANSITION", f"{why} {able}", state=found.values.state, allowed=acts)
+
+
+_ALLOWED = {
+    "processing": ("publish", "contest", "reject", "forget"),
+    "active": ("correct", "supersede", "patch", "retire", "contest", "forget"),
+    "conflicted": ("promote", "contest", "reject", "forget"),
+    "superseded": ("forget",),
+    "rejected": ("forget",),
+    "retired": ("forget",),
+}
+_ALLOWED_REVOKED = ("reject", "forget")
+
+
 def allowed(revision: RevisionState) -> list[str]:
     """Return the acts that the revision's present values allow."""
-    acts = ["correct", "retire"] if revision.values.is_live else []
-    if revision.values.trust != "revoked":
+    state, trust = revision.values.state, revision.values.trust
+    acts = [act for act in _ALLOWED.get(state, ()) if trust != "revoked" or act in _ALLOWED_REVOKED]
+    if (state, trust) == ("active", "unverified"):
+        acts.append("admit")
+    if trust != "revoked" and state in _ALLOWED and state != "rejected":
         acts.append("revoke")
     return [*acts, "restore"] if revision.withdrawals else acts
+
+
+def left_by(state: LineageState, *gone: str) -> Standing:
+    """Return the standing that a lineage has once these revisions are no head any more."""
+    return HEADLESS if state.head in gone else state.standing
 
 
 def moved(old: RevisionState, after: Values) -> Move:
