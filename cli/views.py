@@ -13,8 +13,10 @@ if TYPE_CHECKING:
         Export,
         History,
         Hit,
+        Impact,
         ImportReport,
         LogItem,
+        Pruned,
         Receipt,
         Recovery,
         Revision,
@@ -62,6 +64,24 @@ def receipt(done: "Receipt", *, dry_run: bool = False) -> str:
         ("trace", done.trace_id),
     ]
     return f"{head}{again}\n{pairs(rows)}"
+
+
+def impact(found: "Impact") -> str:
+    """What a revocation would take with it."""
+    rows = [
+        ("revisions", ", ".join(found.revisions)),
+        ("candidates", ", ".join(found.candidates)),
+        ("episodes", ", ".join(found.episodes)),
+        ("runs", inert(", ".join(found.runs))),
+    ]
+    return f"would be revoked\n{pairs(rows)}"
+
+
+def pruned(done: "Pruned", *, dry_run: bool = False) -> str:
+    """How many learnings a pruning withdrew, or would have withdrawn, and which."""
+    verb = "would be " if dry_run else ""
+    counts = f"{verb}retired {count(len(done.retired), 'learning')}, {verb}forgotten {len(done.forgotten)}"
+    return "\n".join([counts, *(f"  {item}" for item in (*done.retired, *done.forgotten))])
 
 
 def hits(found: "Search", *, paint: Paint = plain) -> str:

@@ -17,6 +17,7 @@ from gateway.views import (
     audit,
     chain_fields,
     correction_text_of,
+    is_hidden,
     log_item,
     revision_fields,
     revision_reply,
@@ -26,8 +27,8 @@ from gateway.views import (
 from ledger.corrections import CORRECTION, CorrectionRecorded, CorrectionText
 from ledger.ids import CORRECTION as CORRECTION_ID
 from ledger.ids import MEMORY, REVISION, is_prefix_of_ours, kind_of
-from ledger.memories import LineageState, RevisionText
-from ledger.message import ScopeIds
+from ledger.memories import Birth, LineageState, RevisionState, RevisionText
+from ledger.message import Payload, ScopeIds
 from ledger.verified import Recorded, VerifiedLedger
 
 LABEL_CHARS_MAX = 60
@@ -64,6 +65,14 @@ class Reader:
         if state.recorded is None or state.position is None:
             raise TypeError(f"no correction: {correction}")
         return state.recorded, correction_text_of(self._ledger.at([state.position])[state.position])
+
+    def actor(self, position: int) -> str:
+        """Return the id of the actor of a verified event: of a revision's own, its author."""
+        return self._ledger.at([position])[position].entry.envelope.actor
+
+    def payload(self, position: int) -> Payload | None:
+        """Return the payload of a verified event."""
+        return self._ledger.at([position])[position].payload
 
     def scope(self, project: str, request: ScopeRequest) -> ScopeIds:
         """Return a reader's scope as ids; a name that was never assigned stands for nobody."""
@@ -142,8 +151,20 @@ class Reader:
             **log_item(item.entry, self._names.show(item.entry.envelope.actor)),
             **chain_fields(item.entry),
             facts=msgspec.to_builtins(item.entry.envelope.facts),
-            payload=None if item.payload is None else msgspec.to_builtins(item.payload),
+            payload=self._shown_payload(item),
         )
+
+    def _shown_payload(self, item: Recorded) -> dict[str, Any] | None:  # Any: the event type's own
+        """Return what an event says, without the content of a revision that was withdrawn from view."""
+        if item.payload is None:
+            return None
+        said: dict[str, Any] = msgspec.to_builtins(item.payload)  # Any: as above
+        facts = item.entry.envelope.facts
+        if isinstance(facts, Birth):
+            state = self._states.lineage(item.entry.envelope.stream)
+            if is_hidden(state.revisions[facts.moves[-1].revision]):
+                said["content"] = None
+        return said
 
     def log(self, first: int, end: int) -> list[LogItem]:
         """Return the events from `first` up to before `end`, oldest first."""
@@ -206,7 +227,7 @@ class Reader:
             id=shown,
             type="memory",
             state=_memory_state(state),
-            label=_label(text_of(self._ledger.at([position])[position]).content),
+            label=_label(current, text_of(self._ledger.at([position])[position])),
             version=len(state.revisions),
         )
 
@@ -225,7 +246,7 @@ def _revision_nodes(lineage: LineageView) -> list[LineageNode]:
             id=item.revision,
             type="revision",
             state="revoked" if item.values.trust == "revoked" else item.values.state,
-            label=_label(lineage.text(item.revision).content),
+            label=_label(item, lineage.text(item.revision)),
             version=item.version,
         )
         for item in sorted(lineage.state.revisions.values(), key=lambda item: item.version)
@@ -240,6 +261,9 @@ def _revision_edges(lineage: LineageView) -> list[LineageEdge]:
     ]
 
 
-def _label(content: str) -> str:
-    line = " ".join(content.strip().splitlines()[0].split())
+def _label(item: RevisionState, text: RevisionText) -> str:
+    """Return the beginning of what a revision says, unless that was withdrawn from view."""
+    if is_hidden(item):
+        return f"({item.values.state})"
+    line = " ".join(text.content.strip().splitlines()[0].split())
     return line if len(line) <= LABEL_CHARS_MAX else line[: LABEL_CHARS_MAX - 1] + "…"

@@ -37,6 +37,24 @@ class Receipt(Reply, frozen=True, kw_only=True):
     correction_id: str | None = None
 
 
+class Impact(Reply, frozen=True, kw_only=True):
+    """What a revocation would take with it: the records that would lose their trust, and the runs that used them."""
+
+    revisions: tuple[str, ...]
+    candidates: tuple[str, ...] = ()
+    episodes: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+
+
+class Pruned(Reply, frozen=True, kw_only=True):
+    """What a pruning withdrew, or in a dry run would: revisions that held are retired, invalidated ones forgotten."""
+
+    retired: tuple[str, ...]
+    forgotten: tuple[str, ...]
+    position: int
+    incarnation: int
+
+
 class Revision(Reply, frozen=True, kw_only=True):
     """One version of a memory as it stands at the position of the answer.
 

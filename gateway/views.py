@@ -55,6 +55,11 @@ def correction_text_of(item: Recorded) -> CorrectionText:
     return item.payload
 
 
+def is_hidden(item: RevisionState) -> bool:
+    """Report whether a revision was withdrawn from view: then neither its text nor the text's hash is shown."""
+    return item.values.state in ("forgotten", "erased")
+
+
 def revision_fields(lineage: LineageView, item: RevisionState, show: Callable[[str], str]) -> dict[str, object]:
     """Return the fields of `replies.Revision` for one revision; `show` gives the caller's name for an id."""
     text = lineage.text(item.revision)
@@ -77,7 +82,7 @@ def said_fields(item: RevisionState, text: RevisionText, show: Callable[[str], s
         "state": item.values.state,
         "trust": item.values.trust,
         "kind": item.kind,
-        "content": text.content,
+        "content": None if is_hidden(item) else text.content,
         "tags": text.tags,
         "scope": shown_scope(item.scope, show),
         "visibility": item.visibility,
@@ -90,7 +95,7 @@ def said_fields(item: RevisionState, text: RevisionText, show: Callable[[str], s
         "supersedes": item.supersedes,
         "superseded_by": item.superseded_by,
         "position": item.content_seq,
-        "content_hash": public(text.content.encode()),
+        "content_hash": None if is_hidden(item) else public(text.content.encode()),
         "applies": None,
         "institutional": None,
         "provenance": {

@@ -26,9 +26,13 @@ from cli.options import Verb, read_text, writes
 @click.option("--source", "sources", multiple=True, metavar="S", help="A source; repeatable.")
 @click.option("--agent", metavar="A", help="The agent whose memory it is.")
 @click.option("--user", metavar="U", help="The user whom it is about.")
-@click.option("--session", "conversation", metavar="S", help="The session it comes from.")
+@click.option("--session", "within", metavar="S", help="The session it comes from.")
 @click.option("--task-family", metavar="F", help="The kind of task it serves.")
 @click.option("--visibility", metavar="V", help="Who may see it: global, tenant, project, agent, user or session.")
+@click.option("--quote", metavar="Q", help="Words of the conversation on which it rests; extracted learnings need it.")
+@click.option(
+    "--conversation", callback=read_text, metavar="TEXT", help="What was said, to find --quote in. It is not stored."
+)
 @click.option("--id", "memory_id", metavar="MEM", help="The name to keep it under.")
 @writes(names_revision=False)
 @pass_session
@@ -37,17 +41,18 @@ def remember(
     content: str,
     tags: tuple[str, ...],
     sources: tuple[str, ...],
-    conversation: str | None,
+    within: str | None,
     dry_run: bool,
     **rest: Any,  # Any: the options that go to the gateway under their own names
 ) -> None:
     """Remember TEXT.
 
-    It becomes a new memory, or with --id the next version of one that has no head.
+    It becomes a new memory, or with --id the next version of one that has no head. A learning with the origin
+    llm_extracted needs --user, and a --quote that stands in the --conversation.
     """
     session.require_project()
     with session.gateway() as gateway:
-        receipt = gateway.remember(content, tags=tags, sources=sources, session=conversation, dry_run=dry_run, **rest)
+        receipt = gateway.remember(content, tags=tags, sources=sources, session=within, dry_run=dry_run, **rest)
     give_receipt(session, receipt, dry_run=dry_run)
 
 

@@ -5,6 +5,7 @@ It reads and decides on an append, and never stores anything; the modules are na
 
 from gateway.deciding.beginning import Beginning
 from gateway.deciding.corrections import Correcting
+from gateway.deciding.disputing import Disputing
 from gateway.deciding.governing import Governing
 from gateway.deciding.linking import Linking
 from gateway.deciding.withdrawing import Withdrawing
@@ -12,5 +13,5 @@ from gateway.deciding.withdrawing import Withdrawing
 __all__ = ["Decisions"]
 
 
-class Decisions(Correcting, Beginning, Withdrawing, Linking, Governing):
+class Decisions(Correcting, Beginning, Withdrawing, Disputing, Linking, Governing):
     """Decides the acts of one actor in one project."""

@@ -1,6 +1,7 @@
 """How a text enters a memory: remembered, or the right one after a wrong one."""
 
 from gateway.deciding.base import Deciding, name_scope
+from gateway.deciding.burying import refuse_buried
 from gateway.names import no_project
 from gateway.page import Append
 from gateway.schemas import CorrectRequest, RememberRequest
@@ -20,13 +21,17 @@ class Beginning(Deciding):
         scope = name_scope(append, project, request)
         lineage = self._lineage_for(append, project, request.memory_id)
         self._check_beginning_anew(append, lineage)
+        origin = self._origin(request.origin)
+        refuse_buried(
+            append, self._keys, project=project, origin=origin, content=request.content, sources=request.sources
+        )
         append.decide(
             lineage,
             Remember(
                 revision=f"rev_{self._mint()}",
                 content=self._keys.content(project, request.content),
                 kind=request.kind,
-                origin=self._origin(request.origin),
+                origin=origin,
                 scope=scope,
                 visibility=request.shown_to,
                 text=remembered_text(request),

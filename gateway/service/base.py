@@ -25,7 +25,9 @@ from ledger.keys import KeyFiles
 from ledger.verified import VerifiedLedger
 from projections.relay import Relay
 
-REFERENCES = frozenset({"revision", "newer", "older", "correction"})  # the fields of a request that name something
+# The fields of a request that name something; of these, the one that may be None.
+REFERENCES = frozenset({"revision", "newer", "older", "with", "correction", "expected_active"})
+_OPTIONAL = frozenset({"expected_active"})
 
 
 class UseCases:
@@ -48,6 +50,7 @@ class UseCases:
         self._relay = relay
         self._actor = actor
         self._project = project
+        self._clock = clock
         self._names = Names(ledger)
         self._states = states
         self._references = References(ledger, self._names, states, project)
@@ -115,8 +118,9 @@ class UseCases:
         if permission is not None:
             self._require(permission)
         schemas.parse(schemas.Who, actor=self._actor.name, project=self._project, idempotency_key=key)
-        for name in REFERENCES & given.keys():
-            schemas.parse(schemas.ReferenceRequest, id=given[name])
+        for name in sorted(REFERENCES & given.keys()):
+            if given[name] is not None or name not in _OPTIONAL:
+                schemas.parse(schemas.ReferenceRequest, id=given[name])
         request = {"project": self._project, **given}
         wish = Wish(
             operation=operation,

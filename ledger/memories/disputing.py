@@ -9,7 +9,7 @@ from collections.abc import Collection
 from ledger.errors import refuse
 from ledger.memories.commands import Contest, Promote, Reject
 from ledger.memories.facts import RevisionContested, RevisionPromoted, RevisionRejected
-from ledger.memories.rules import left_by, moved, present, refuse_state, standing, trusted
+from ledger.memories.rules import left_by, moved, present, refuse_state, standing, unrevoked
 from ledger.memories.state import LineageState, RevisionState
 from ledger.message import Edge, Event, Move, Reason, Values
 
@@ -36,7 +36,7 @@ def contest(state: LineageState, command: Contest) -> Event:
 
 def promote(state: LineageState, command: Promote) -> Event:
     """Let a contested revision win over its partners, and over the head that the caller says there is."""
-    won = trusted(present(state, command.revision, "promoted"), "promoted")
+    won = unrevoked(present(state, command.revision, "promoted"), "promoted")
     if won.values.state != "conflicted":
         refuse_state(won, f"Only a conflicted revision can be promoted, and this one is {won.values.state}.")
     _check_expected(state, command.expected)
@@ -81,7 +81,7 @@ def _contestable(state: LineageState, revision: str) -> RevisionState:
     found = present(state, revision, "contested")
     if found.values.state not in _CONTESTABLE:
         refuse_state(found, f"What holds or may hold can be contested, and this revision is {found.values.state}.")
-    return trusted(found, "contested")
+    return unrevoked(found, "contested")
 
 
 def _check_expected(state: LineageState, expected: str | None) -> None:

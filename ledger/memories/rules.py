@@ -67,7 +67,7 @@ def present(state: LineageState, revision: str, wish: str, *, restorable: tuple[
     return found
 
 
-def trusted(found: RevisionState, wish: str) -> RevisionState:
+def unrevoked(found: RevisionState, wish: str) -> RevisionState:
     """Return a revision unless its trust was withdrawn."""
     if found.values.trust == "revoked":
         refuse("MEMORY_REVOKED", f"A revision was to be {wish}, and this one is revoked. Restore it first.")
@@ -82,9 +82,9 @@ def refuse_state(found: RevisionState, why: str) -> NoReturn:
 
 
 _ALLOWED = {
-    "processing": ("publish", "contest", "reject", "forget"),
+    "processing": ("publish", "patch", "contest", "reject", "forget"),
     "active": ("correct", "supersede", "patch", "retire", "contest", "forget"),
-    "conflicted": ("promote", "contest", "reject", "forget"),
+    "conflicted": ("promote", "patch", "contest", "reject", "forget"),
     "superseded": ("forget",),
     "rejected": ("forget",),
     "retired": ("forget",),

@@ -75,7 +75,7 @@ def test_what_was_not_given_is_left_to_the_settings(gateway: Stub) -> None:
         ["memories", "link", MEM, NEXT, "--if-revision", "3"],
         ["memories", "remember", "x", "--subject", "s"],
         ["memories", "search", "q", "--as-of", T1],
-        ["memories", "forget", REV],
+        ["memories", "prune", "--older-than", "90d", "--agent", "a"],
         ["export", "supersession", MEM],
         ["db", "wait"],
     ],
