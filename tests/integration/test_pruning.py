@@ -6,11 +6,9 @@ from typing import Any
 import pytest
 
 from gateway.service import Gateway
-from ledger.decider import Decider
-from ledger.memories import LINEAGE, Command, Contradiction, LearningInvalidated, LineageState
-from ledger.message import HEADLESS, Event, Move, Values
 from tests.house import last_position, refused, types, written
 from tests.integration.conftest import Here
+from tests.integration.planting import invalidate
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SAID: dict[str, Any] = {"quote": "tea, not coffee", "conversation": "Ana said: I drink TEA,\n  not coffee, at work."}
@@ -58,25 +56,6 @@ def aged(open_here: Here, days: Days) -> Gateway:
     days.move_on(91)
     gateway.remember("young", memory_id="young", **LEARNED)
     return gateway
-
-
-def invalidate(gateway: Gateway, memory: str) -> None:
-    """Let an event say that a correction contradicts a memory's head."""
-
-    def decide(state: LineageState, command: Command) -> list[Event]:
-        old = state.revisions[state.head or ""]
-        gone = Values("retired", old.values.trust, old.values.floor)
-        move = Move(after=gone, before=old.values, revision=old.revision, since=old.since, version=old.version)
-        facts = LearningInvalidated(correction="cor_01J9ZKAAAAAAAAAAAAAAAAAAAA", moves=(move,), standing=HEADLESS)
-        said = Contradiction(correction_hash="b3:", learning_hash="b3:", reason=None, similarity="0.9")
-        return [Event(facts=facts, payload=said, position=command.first)]
-
-    writer: Any = gateway._writer  # Any: an event that needs no correction to be there
-    lineage = gateway._references.lineage(memory)
-    with writer.hold() as (held, page):
-        append = page.begin(actor="human:ana")
-        append.decide_on(Decider(LineageState(), decide, LINEAGE.evolve), lineage, Command())
-        held.store([page.close(append)])
 
 
 def states(gateway: Gateway) -> dict[str, str]:
