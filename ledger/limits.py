@@ -9,6 +9,8 @@ TAGS_MAX = 100
 TAG_CHARS_MAX = 255
 SOURCES_MAX = 100
 SOURCE_CHARS_MAX = 2_000
+SUBJECTS_MAX = 100
+SUPERSEDED_AT_ONCE_MAX = 64  # predecessors or successors: what they say of each other has to fit in one envelope
 IDEMPOTENCY_KEY_CHARS_MAX = 255
 CONFIDENCE_PLACES_MAX = 6
 

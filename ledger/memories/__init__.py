@@ -46,7 +46,7 @@ from ledger.memories.facts import (
     RevisionSuperseded,
 )
 from ledger.memories.folding import born_revision
-from ledger.memories.rules import last_head
+from ledger.memories.rules import last_head, live
 from ledger.memories.state import FRESH, HELD, LineageState, RevisionState, Withdrawal
 from ledger.memories.text import Admission, Contradiction, Metadata, MetadataPatch, Provenance, RevisionText
 
@@ -100,4 +100,5 @@ __all__ = [
     "Withdrawal",
     "born_revision",
     "last_head",
+    "live",
 ]
