@@ -1,7 +1,7 @@
 """The acts that let a text take another's place, or mend what is said about it: publish, supersede, patch."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from gateway import schemas
 from gateway.page import Append
@@ -95,8 +95,10 @@ class ReplacingActs(UseCases):
         return self._write("patch", "correct", given, decide, idempotency_key, dry_run)
 
 
-def _texts(contents: Sequence[Text] | str) -> Any:  # Any: what the schema is to check
-    """Return texts as the schema takes them; a single string stays one, to be refused, as in `listed`."""
-    if isinstance(contents, str):
-        return contents
-    return [{"content": item} if isinstance(item, str) else item for item in contents]
+def _texts(contents: Any) -> Any:  # Any: what the schema is to check
+    """Return texts as the schema takes them; what is no list stays, to be refused, as in `listed`."""
+    found = listed(contents)
+    if not isinstance(found, tuple):
+        return found
+    texts = cast(tuple[object, ...], found)
+    return [{"content": item} if isinstance(item, str) else item for item in texts]
