@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from ledger.memories import LINEAGE, Command, LineageState, MemoryForgotten
+from ledger.memories import LINEAGE, Command, LineageState, MemoryForgotten, Metadata, MetadataPatch, Patch
 from ledger.message import HEADLESS, Event, Move, Reason, Standing, Values
 from tests.ledgers import remember
 from tests.specifications import Given, given
@@ -53,3 +53,14 @@ def forgotten(before: Wish, revision: str) -> Wish:
     moves = (move(revision, old.values, gone, since=old.since, version=old.version),)
     left = HEADLESS if before.state.head == revision else before.state.standing
     return happened(before, MemoryForgotten(cause="person", moves=moves, standing=left))
+
+
+def metadata(**changes: Any) -> Metadata:  # Any: one of its fields
+    """Return metadata that says nothing, but for the changes."""
+    nothing = Metadata(confidence=None, review_by=None, sources=(), tags=(), valid_from=None, valid_to=None)
+    return msgspec.structs.replace(nothing, **changes)
+
+
+def patch(revision: str, *tags: str) -> Patch:
+    """Return the wish to give a revision these tags."""
+    return Patch(revision=revision, patch=MetadataPatch(before=metadata(), after=metadata(tags=tags), reason="typo"))

@@ -1,40 +1,23 @@
 """How metadata is patched. Positions count from 0 in these histories, one event per command."""
 
-from typing import Any
-
-import msgspec
 import pytest
 
 from ledger.memories import (
     LINEAGE,
     LineageState,
-    Metadata,
-    MetadataPatch,
     MetadataPatched,
-    Patch,
     Publish,
     Restore,
     Retire,
     Revoke,
 )
 from ledger.message import Event
-from tests.histories import A, B, Wish, forgotten, held, history, standing
+from tests.histories import A, B, Wish, forgotten, held, history, patch, standing
 from tests.ledgers import correct, remember
 
 ONE = history(remember(A, "one"))
 TWO = history(remember(A, "one"), correct(A, B, "two"))
 WAITING = history(remember(A, "one"), held(B, "two", A))
-
-
-def metadata(**changes: Any) -> Metadata:  # Any: one of its fields
-    """Return metadata that says nothing, but for the changes."""
-    nothing = Metadata(confidence=None, review_by=None, sources=(), tags=(), valid_from=None, valid_to=None)
-    return msgspec.structs.replace(nothing, **changes)
-
-
-def patch(revision: str, *tags: str) -> Patch:
-    """Return the wish to give a revision these tags."""
-    return Patch(revision=revision, patch=MetadataPatch(before=metadata(), after=metadata(tags=tags), reason="typo"))
 
 
 def test_a_patch_moves_nothing_and_becomes_the_metadata() -> None:
