@@ -62,9 +62,9 @@ class Reader:
         """Return a revision as its lineage's events leave it."""
         return self._states.lineage(lineage).revisions[revision]
 
-    def author(self, item: RevisionState) -> str:
-        """Return the id of the actor who wrote a revision: whoever made the event that holds its text."""
-        return self._ledger.at([item.content_seq])[item.content_seq].entry.envelope.actor
+    def actor(self, position: int) -> str:
+        """Return the id of the actor of a verified event: of a revision's own, its author."""
+        return self._ledger.at([position])[position].entry.envelope.actor
 
     def _said(self, item: RevisionState) -> RevisionText:
         found = self._ledger.at({item.content_seq, item.meta_seq})

@@ -119,7 +119,7 @@ class Beginning(Deciding):
         if predecessor != state.head:
             return  # refused by the lineage, whoever asks
         head = state.revisions[predecessor]
-        if head.values.trust != "unverified" or self._reader.author(head) != append.actor:
+        if head.values.trust != "unverified" or self._reader.actor(head.content_seq) != append.actor:
             self._actor.require("correct")
 
 

@@ -1,6 +1,6 @@
 """What every use case needs: who acts, the one way to write, the one way to read."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self, cast
 
 from gateway import schemas

@@ -1,4 +1,4 @@
-"""The words of the acts that let a text take another's place: remember with a predecessor, publish, supersede, patch."""
+"""The words of the acts that let a text take another's place: remember --predecessor, publish, supersede, patch."""
 
 import json
 from pathlib import Path
