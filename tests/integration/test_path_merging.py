@@ -1,11 +1,15 @@
 """Merges and splits: several memories become one, one several; all of it or nothing, and every end knows the others."""
 
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
 import pytest
 
+from corrigenda import ConflictError
 from gateway.service import Gateway
 from tests.house import last_position, refused, types, written
 from tests.integration.conftest import Here
@@ -220,3 +224,28 @@ def test_a_successor_in_another_memory_is_read_as_it_is_now(open_here: Here) -> 
     assert old.valid_to == "2031-01-01T00:00:00.000000Z"
     assert old.superseded_at == here.history("m").items[1].recorded_at
     assert (old.state, old.trust) == ("superseded", "revoked")
+
+
+def test_of_merges_at_once_that_share_a_head_one_wins(open_here: Here) -> None:
+    """RC-43: given merges that share a head, behind a barrier, one is stored whole; the other is told which head."""
+    gateways = [open_here(), open_here(actor="human:bea")]
+    gate = threading.Barrier(len(gateways))
+
+    def merge(by: Gateway, heads: Sequence[str]) -> tuple[str, str]:
+        gate.wait(30)
+        try:
+            return "stored", by.supersede(heads, [f"by {heads}"]).revision_id or ""
+        except ConflictError as error:
+            return error.code, error.details["revision_id"]
+
+    with ThreadPoolExecutor(len(gateways)) as pool:
+        for number in range(10):
+            left, shared, right = (
+                gateways[0].remember(f"{name} {number}").revision_id or "" for name in ("left", "shared", "right")
+            )
+            wishes = [(left, shared), (right, shared)]
+            done = sorted(pool.map(merge, gateways, wishes))
+            (refusal, named), (stored, successor) = done
+            assert (refusal, named, stored) == ("MEMORY_ALREADY_SUPERSEDED", shared, "stored")
+            states = {gateways[0].show(item).superseded_by for item in (left, shared, right)}
+            assert states == {(), (successor,)}
