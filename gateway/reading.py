@@ -21,6 +21,7 @@ from gateway.views import (
     log_item,
     revision_fields,
     revision_reply,
+    said,
     text_of,
     view,
 )
@@ -28,7 +29,7 @@ from ledger.corrections import CORRECTION, CorrectionRecorded, CorrectionText
 from ledger.ids import CORRECTION as CORRECTION_ID
 from ledger.ids import MEMORY, REVISION, is_prefix_of_ours, kind_of
 from ledger.memories import Birth, LineageState, RevisionState, RevisionText
-from ledger.message import Payload, ScopeIds
+from ledger.message import ScopeIds
 from ledger.verified import Recorded, VerifiedLedger
 
 LABEL_CHARS_MAX = 60
@@ -56,8 +57,23 @@ class Reader:
 
     def text(self, append: Append, lineage: str, revision: str) -> RevisionText:
         """Return what a revision says, for an append that continues it."""
-        position = append.state(lineage).revisions[revision].content_seq
-        return text_of(self._ledger.at([position])[position])
+        return self._said(append.state(lineage).revisions[revision])
+
+    def revision(self, lineage: str, revision: str) -> RevisionState:
+        """Return a revision as its lineage's events leave it."""
+        return self._states.lineage(lineage).revisions[revision]
+
+    def actor(self, position: int) -> str:
+        """Return the id of the actor of a verified event: of a revision's own, its author."""
+        return self._ledger.at([position])[position].entry.envelope.actor
+
+    def _said(self, item: RevisionState) -> RevisionText:
+        found = self._ledger.at({item.content_seq, item.meta_seq})
+        return said(found[item.content_seq], found[item.meta_seq])
+
+    def _said_elsewhere(self, revision: str) -> RevisionText:
+        lineage = self._ledger.walk.lineages([revision])[revision]
+        return self._said(self._states.lineage(lineage).revisions[revision])
 
     def correction(self, append: Append, correction: str) -> tuple[CorrectionRecorded, CorrectionText]:
         """Return a correction as it was recorded, for an append that replaces it."""
@@ -65,14 +81,6 @@ class Reader:
         if state.recorded is None or state.position is None:
             raise TypeError(f"no correction: {correction}")
         return state.recorded, correction_text_of(self._ledger.at([state.position])[state.position])
-
-    def actor(self, position: int) -> str:
-        """Return the id of the actor of a verified event: of a revision's own, its author."""
-        return self._ledger.at([position])[position].entry.envelope.actor
-
-    def payload(self, position: int) -> Payload | None:
-        """Return the payload of a verified event."""
-        return self._ledger.at([position])[position].payload
 
     def scope(self, project: str, request: ScopeRequest) -> ScopeIds:
         """Return a reader's scope as ids; a name that was never assigned stands for nobody."""
@@ -130,7 +138,7 @@ class Reader:
             found |= reach(root, lambda item: newer_than(item, state(item)), depth)
         if down:
             found |= reach(root, lambda item: older_than(item, state(item)), depth)
-        centre = view(root, self._ledger.stream(root))
+        centre = self._view(root)
         links = sorted({pair for item in found for pair in state(item).links if set(pair) <= found.keys()})
         shown = self._names.shown([*found])
         return Lineage(
@@ -195,8 +203,11 @@ class Reader:
     def _find(self, reference: str) -> tuple[LineageView, str]:
         """Return a lineage and the revision that is meant: the one named, the head, else the latest."""
         identifier, revision = self._references.locate(reference)
-        lineage = view(identifier, self._ledger.stream(identifier))
+        lineage = self._view(identifier)
         return lineage, revision or lineage.state.head or lineage.state.latest or ""
+
+    def _view(self, lineage: str) -> LineageView:
+        return view(lineage, self._ledger.stream(lineage), self._said_elsewhere)
 
     def _project_of(self, stream: str) -> str | None:
         """Return the project of a lineage or of a correction."""

@@ -142,7 +142,9 @@ PublicHash = Annotated[str, Strict(), AfterValidator(_public_hash)]
 Conversation = Annotated[
     str, Strict(), Field(max_length=limits.CONVERSATION_CHARS_MAX), AfterValidator(_text), AfterValidator(_said)
 ]
+Strictly = Annotated[bool, Strict()]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=limits.TAGS_MAX)]
+Sources = Annotated[tuple[Source, ...], Field(max_length=limits.SOURCES_MAX)]
 
 
 class Request(BaseModel):
@@ -169,7 +171,10 @@ class ScopeRequest(Request):
 
 
 class RememberRequest(ScopeRequest):
-    """A text to remember. `memory_id` names the lineage; one in the shape of ours has to be there already."""
+    """A text to remember. `memory_id` names the lineage; one in the shape of ours has to be there already.
+
+    `predecessor` is the head that it replaces; with `hold` it waits to be published.
+    """
 
     content: Content
     kind: Kind = "fact"
@@ -179,12 +184,14 @@ class RememberRequest(ScopeRequest):
     valid_from: Moment | None = None
     valid_to: Moment | None = None
     review_by: Moment | None = None
-    sources: Annotated[tuple[Source, ...], Field(max_length=limits.SOURCES_MAX)] = ()
+    sources: Sources = ()
     run: Name | None = None
     visibility: Visibility | None = None
     quote: Content | None = None
     conversation: Conversation | None = None
     memory_id: Identifier | None = None
+    predecessor: Reference | None = None
+    hold: Strictly = False
     reason: ReasonText | None = None
 
     @property
@@ -220,6 +227,49 @@ class CorrectRequest(Request):
 
     content: Content
     reason: ReasonText | None = None
+
+
+class SuccessorRequest(Request):
+    """One text that takes the place of others; a `kind` and `memory_id` are for what begins a memory of its own."""
+
+    content: Content
+    kind: Kind | None = None
+    tags: Tags | None = None
+    memory_id: Identifier | None = None
+
+
+class SupersedeRequest(Request):
+    """Heads that end, and the texts that take their place."""
+
+    predecessors: Annotated[tuple[Reference, ...], Field(min_length=1, max_length=limits.SUPERSEDED_AT_ONCE_MAX)]
+    successors: Annotated[tuple[SuccessorRequest, ...], Field(min_length=1, max_length=limits.SUPERSEDED_AT_ONCE_MAX)]
+    reason: ReasonText | None = None
+
+
+class PatchRequest(Request):
+    """Metadata that had always been wrong. What is not named stays as it is; None takes a value away."""
+
+    tags: Tags = ()
+    confidence: Confidence | None = None
+    valid_from: Moment | None = None
+    valid_to: Moment | None = None
+    review_by: Moment | None = None
+    sources: Sources = ()
+    reason: ReasonText | None = None
+
+    @property
+    def named(self) -> frozenset[str]:
+        """Return the metadata that the request names."""
+        return frozenset(self.model_fields_set - {"reason"})
+
+    @model_validator(mode="after")
+    def _names_something(self) -> "PatchRequest":
+        if not self.named:
+            raise ValueError(f"names nothing to mend; there are {', '.join(sorted(PATCHABLE))}")
+        return self
+
+
+PATCHABLE = frozenset(PatchRequest.model_fields) - {"reason"}
 
 
 class ReasonRequest(Request):

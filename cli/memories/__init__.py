@@ -9,7 +9,14 @@ from cli.options import LazyNoun
 
 _VERBS = {
     "remember": ("cli.memories.beginning", "remember", "Remember TEXT."),
+    "publish": ("cli.memories.beginning", "publish", "Let REV, which was held, become active."),
     "correct": ("cli.memories.beginning", "correct", "Replace REV by TEXT."),
+    "supersede": (
+        "cli.memories.beginning",
+        "supersede",
+        "Let TEXTs take the place of REVs: a merge, a split, or both.",
+    ),
+    "patch": ("cli.memories.mending", "patch", "Mend the metadata of REV that was always wrong."),
     "retire": ("cli.memories.withdrawing", "retire", "Withdraw REV as knowledge that no longer holds."),
     "forget": ("cli.memories.withdrawing", "forget", "Withdraw REV from view, and from being learned again."),
     "revoke": ("cli.memories.withdrawing", "revoke", "Revoke REV, with a reason."),

@@ -10,7 +10,6 @@ from gateway.page import Append
 from gateway.reading import Reader
 from ledger.decider import Command
 from ledger.digest import LedgerKeys
-from ledger.memories import MetadataPatch
 from ledger.tombstones import TOMBSTONE, LiftTombstone, SetTombstone, check_not_buried
 
 LEARNED = ("llm_extracted", "import")  # the origins that a tombstone stops
@@ -34,9 +33,7 @@ class Graveyard:
     def _decide(self, append: Append, lineage: str, revision: str, command: Command) -> None:
         item = append.state(lineage).revisions[revision]
         text = self._reader.text(append, lineage, revision)
-        patched = self._reader.payload(item.meta_seq)
-        sources = patched.after.sources if isinstance(patched, MetadataPatch) else text.provenance.sources
-        for stream in _streams(self._keys, item.scope.project, text.content, sources):
+        for stream in _streams(self._keys, item.scope.project, text.content, text.provenance.sources):
             append.decide_on(TOMBSTONE, stream, command)
 
 

@@ -1,7 +1,7 @@
 """What every use case needs: who acts, the one way to write, the one way to read."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from gateway import schemas
 from gateway.corrections import Corrections
@@ -173,6 +173,11 @@ class UseCases:
         return self._project
 
 
-def listed(values: Sequence[str]) -> Sequence[str]:
-    """Return a list as a tuple; a single string stays one, to be refused: it is no list of its letters."""
-    return values if isinstance(values, str) else tuple(values)
+def listed(values: Any) -> Any:  # Any: what the schema is to check
+    """Return a list as a tuple; whatever is none stays, to be refused: a string is no list of its letters."""
+    if isinstance(values, str | dict):
+        return cast(object, values)
+    try:
+        return tuple(values)
+    except TypeError:
+        return values

@@ -34,24 +34,29 @@ class MemoryActs(UseCases):
         quote: str | None = None,
         conversation: str | None = None,
         memory_id: str | None = None,
+        predecessor: str | None = None,
+        hold: bool = False,
         reason: str | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
     ) -> Receipt:
         """Store a text as a new memory, or under `memory_id` as the new head of one that has none.
 
-        A learning of the origin `llm_extracted` needs its `user`, and a `quote` that stands in the `conversation`;
-        neither of the two is stored.
+        With `predecessor` it takes the place of that head; with `hold` it waits to be published, and changes nothing
+        until then. A learning of the origin `llm_extracted` needs its `user`, and a `quote` that stands in the
+        `conversation`; neither of the two is stored.
 
-        Errors: VALIDATION_FAILED, FORBIDDEN_ACTOR, STALE_PREDECESSOR (the memory has a head), INVALID_INPUT,
-        MEMORY_NOT_FOUND (an id of ours that is none of this project's memories), MEMORY_DELETED (an extraction or
-        import of what was forgotten).
+        Errors: VALIDATION_FAILED, FORBIDDEN_ACTOR (a head that is not the actor's own unverified one),
+        STALE_PREDECESSOR (the memory has another head), INVALID_INPUT, NO_CHANGE, MEMORY_NOT_FOUND (an id of ours that
+        is none of this project's memories), MEMORY_ALREADY_SUPERSEDED and MEMORY_DELETED (the memory has ended, or a
+        machine learns what was forgotten).
         """
         given = {
             "content": content, "kind": kind, "tags": listed(tags), "confidence": confidence, "origin": origin,
             "valid_from": valid_from, "valid_to": valid_to, "review_by": review_by, "sources": listed(sources),
             "run": run, "agent": agent, "user": user, "session": session, "task_family": task_family,
             "visibility": visibility, "quote": quote, "conversation": conversation, "memory_id": memory_id,
+            "predecessor": predecessor, "hold": hold,
             "reason": reason,
         }  # fmt: skip
         request = schemas.parse(schemas.RememberRequest, **given)

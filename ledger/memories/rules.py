@@ -18,38 +18,64 @@ def known(state: LineageState, revision: str) -> RevisionState:
 
 def live(state: LineageState, revision: str, wish: str) -> RevisionState:
     """Return the revision if it is active and trusted, else refuse with what became of it."""
+    return trusted(state, revision, ("active",), f"Only a head can be {wish}")
+
+
+def trusted(state: LineageState, revision: str, states: tuple[str, ...], rule: str) -> RevisionState:
+    """Return the revision if it is in one of `states` and not revoked, else refuse it: `rule` says what was expected.
+
+    The refusal names the revision, since one of several may have been meant.
+    """
     found = known(state, revision)
+    if found.values.state not in states:
+        _refuse_state(state, found, rule)
+    if found.values.trust == "revoked":
+        refuse(
+            "MEMORY_REVOKED",
+            f"{rule}, and {revision} is revoked. Restore it first, or remember the right text under the same id.",
+            revision_id=revision,
+        )
+    return found
+
+
+def _refuse_state(state: LineageState, found: RevisionState, rule: str) -> NoReturn:
     match found.values.state:
         case "superseded":
             refuse(
                 "MEMORY_ALREADY_SUPERSEDED",
-                f"Only a head can be {wish}, and this revision was superseded by {', '.join(found.superseded_by)}. "
+                f"{rule}, and {found.revision} was superseded by {', '.join(found.superseded_by)}. "
                 f"Act on the memory's head ({state.head or 'it has none now'}) if that is still what you want.",
+                revision_id=found.revision,
                 superseded_by=list(found.superseded_by),
                 head=state.head,
             )
         case "retired" | "forgotten" | "erased" as kind:
             refuse(
                 "MEMORY_DELETED",
-                f"Only a head can be {wish}, and this revision is {kind}. Restore it first, or remember the text anew.",
+                f"{rule}, and {found.revision} is {kind}. Restore it first, or remember the text anew.",
+                revision_id=found.revision,
                 kind=kind,
             )
-        case "active":
-            pass
         case other:
             refuse(
                 "INVALID_TRANSITION",
-                f"Only an active revision can be {wish}, and this one is {other}.",
+                f"{rule}, and {found.revision} is {other}. Look at its history for what became of it.",
+                revision_id=found.revision,
                 state=other,
                 allowed=allowed(found),
             )
-    if found.values.trust == "revoked":
-        refuse(
-            "MEMORY_REVOKED",
-            f"Only a trusted head can be {wish}, and this revision is revoked. Restore it first, or remember the "
-            "right text under the same id.",
-        )
-    return found
+
+
+def last_head(state: LineageState) -> RevisionState | None:
+    """Return the revision that a headless lineage had as its last head, as far as the revisions' values tell."""
+    heads = [item for item in state.revisions.values() if _has_ended(state, item)]
+    return max(heads, key=lambda item: item.version, default=None)
+
+
+def _has_ended(state: LineageState, item: RevisionState) -> bool:
+    """Report whether a revision was a head, and no other revision of its lineage took its place."""
+    before = item.withdrawals[0].before if item.withdrawals else item.values
+    return before.state in ("active", "superseded") and not state.revisions.keys() & set(item.superseded_by)
 
 
 def present(state: LineageState, revision: str, wish: str, *, restorable: tuple[str, ...] = DELETED) -> RevisionState:

@@ -145,7 +145,8 @@ def test_correcting_what_is_no_head_names_successor_and_head(gateway: Gateway, l
     with refused("MEMORY_ALREADY_SUPERSEDED") as caught:
         gateway.correct(a.revision_id or "", "d")
 
-    assert caught.details == {"superseded_by": [b.revision_id], "head": c.revision_id}
+    expected = {"revision_id": a.revision_id, "superseded_by": [b.revision_id], "head": c.revision_id}
+    assert caught.details == expected
     assert not caught.error.retriable
     assert last_position(ledger_url) == before
 
