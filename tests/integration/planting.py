@@ -1,4 +1,4 @@
-"""Events that a test puts into a ledger by a decision of its own, where no act of the product's would make them."""
+"""Revisions that wait, and events that a test puts into a ledger by a decision of its own."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,8 +11,6 @@ from ledger.memories import (
     Contradiction,
     LearningInvalidated,
     LineageState,
-    MemoryRemembered,
-    RevisionText,
 )
 from ledger.message import HEADLESS, Event, Move, Values
 
@@ -33,29 +31,13 @@ def plant(gateway: Gateway, memory: str, make: Callable[[LineageState, int], Eve
 
 
 def hold(gateway: Gateway, memory: str, content: str) -> str:
-    """Let a text wait in a memory, to be published, and return its revision."""
-    writer: Any = gateway._writer  # Any: for an id of its own
-    revision = f"rev_{writer.mint()}"
-
-    def make(state: LineageState, position: int) -> Event:
-        latest = state.revisions[state.latest or ""]
-        held = Values("processing", "unverified", "verified")
-        born = Move(after=held, before=None, revision=revision, since=None, version=len(state.revisions) + 1)
-        facts = MemoryRemembered(
-            content=gateway._ledger.keys.content(latest.scope.project, content),
-            edges=(),
-            kind=latest.kind,
-            moves=(born,),
-            origin="agent",
-            scope=latest.scope,
-            standing=state.standing,
-            supports=(),
-            visibility=latest.visibility,
-        )
-        return Event(facts=facts, payload=RevisionText.plain(content), position=position)
-
-    plant(gateway, memory, make)
-    return revision
+    """Let an agent's text wait in a memory, for the place of its head if it has one, and return its revision."""
+    told = gateway.explain(memory)
+    done = gateway.remember(
+        content, memory_id=told.memory_id, kind=told.kind, origin="agent", predecessor=told.head, hold=True
+    )
+    assert done.revision_id is not None
+    return done.revision_id
 
 
 def invalidate(gateway: Gateway, memory: str) -> None:
