@@ -36,9 +36,10 @@ def contest(state: LineageState, command: Contest) -> Event:
 
 def promote(state: LineageState, command: Promote) -> Event:
     """Let a contested revision win over its partners, and over the head that the caller says there is."""
-    won = unrevoked(present(state, command.revision, "promoted"), "promoted")
+    won = present(state, command.revision, "promoted")
     if won.values.state != "conflicted":
         refuse_state(won, f"Only a conflicted revision can be promoted, and this one is {won.values.state}.")
+    unrevoked(won, "promoted")
     _check_expected(state, command.expected)
     lost = [item for item in map(state.revisions.__getitem__, _partners(state, won.revision)) if _is_open(item)]
     ended = [] if state.head is None else [state.revisions[state.head]]

@@ -12,11 +12,14 @@ from ledger.memories import (
     Forget,
     LineageState,
     Promote,
+    Publish,
     Reject,
     Restore,
     Retire,
     Revoke,
+    Supersede,
 )
+from tests.histories import patch
 from tests.ledgers import correct, remember
 from tests.specifications import Given, happened
 from tests.specs.lineages import A, B, C, D, admit, held, history, then
@@ -52,6 +55,9 @@ ACTS: dict[str, Command] = {
     "revoke": Revoke(revision=A),
     "forget": Forget(revision=A),
     "restore": Restore(revision=A),
+    "publish": Publish(revision=A),
+    "supersede": Supersede(revision=A, successors=("rev_x",)),
+    "patch": patch(A, "tag"),
 }
 # One column per act, in the order above; "-" refuses with INVALID_TRANSITION, "x" with MEMORY_DELETED, "r" with
 # MEMORY_REVOKED, "s" with MEMORY_ALREADY_SUPERSEDED, "i" with INVALID_INPUT.
@@ -59,37 +65,56 @@ CODES = {"-": TRANSITION, "x": DELETED, "r": REVOKED, "s": "MEMORY_ALREADY_SUPER
 TABLE: dict[str, tuple[str, ...]] = {
     "processing unverified": (
         "-", "-", "conflicted unverified", "-", "rejected unverified", "-", "processing revoked",
-        "forgotten unverified", "-",
+        "forgotten unverified", "-", "active unverified", "-", "processing unverified",
     ),
     "processing revoked": (
-        "-", "-", "r", "r", "rejected revoked", "-", "r", "forgotten revoked", "processing unverified",
+        "-", "-", "r", "-", "rejected revoked", "-", "r", "forgotten revoked", "processing unverified", "r",
+        "-", "r",
     ),
     "active unverified": (
         "superseded unverified", "retired unverified", "conflicted unverified", "-", "i", "active verified",
-        "active revoked", "forgotten unverified", "-",
+        "active revoked", "forgotten unverified", "-", "-", "superseded unverified", "active unverified",
     ),
     "active verified": (
         "superseded verified", "retired verified", "conflicted verified", "-", "i", "-", "active revoked",
-        "forgotten verified", "-",
+        "forgotten verified", "-", "-", "superseded verified", "active verified",
     ),
-    "active revoked": ("r", "r", "r", "r", "i", "r", "r", "forgotten revoked", "active unverified"),
+    "active revoked": (
+        "r", "r", "r", "-", "i", "r", "r", "forgotten revoked", "active unverified", "-", "r", "r",
+    ),
     "conflicted unverified": (
-        "-", "-", "conflicted unverified", "active unverified", "rejected unverified", "-", "conflicted revoked",
-        "forgotten unverified", "-",
+        "-", "-", "conflicted unverified", "active unverified", "rejected unverified", "-",
+        "conflicted revoked", "forgotten unverified", "-", "-", "-", "conflicted unverified",
     ),
     "conflicted revoked": (
-        "-", "-", "r", "r", "rejected revoked", "-", "r", "forgotten revoked", "conflicted unverified",
+        "-", "-", "r", "r", "rejected revoked", "-", "r", "forgotten revoked", "conflicted unverified", "-",
+        "-", "r",
     ),
-    "superseded unverified": ("s", "s", "-", "-", "-", "s", "superseded revoked", "forgotten unverified", "-"),
-    "superseded revoked": ("s", "s", "-", "r", "-", "s", "r", "forgotten revoked", "superseded unverified"),
-    "rejected unverified": ("-", "-", "-", "-", "-", "-", "-", "forgotten unverified", "-"),
-    "rejected revoked": ("-", "-", "-", "r", "-", "-", "-", "forgotten revoked", "rejected unverified"),
+    "superseded unverified": (
+        "s", "s", "-", "-", "-", "s", "superseded revoked", "forgotten unverified", "-", "s", "s", "s",
+    ),
+    "superseded revoked": (
+        "s", "s", "-", "-", "-", "s", "r", "forgotten revoked", "superseded unverified", "s", "s", "s",
+    ),
+    "rejected unverified": (
+        "-", "-", "-", "-", "-", "-", "-", "forgotten unverified", "-", "-", "-", "-",
+    ),
+    "rejected revoked": (
+        "-", "-", "-", "-", "-", "-", "-", "forgotten revoked", "rejected unverified", "-", "-", "-",
+    ),
     "retired unverified": (
-        "x", "x", "x", "x", "x", "x", "retired revoked", "forgotten unverified", "active unverified",
+        "x", "x", "x", "x", "x", "x", "retired revoked", "forgotten unverified", "active unverified", "x", "x",
+        "x",
     ),
-    "retired revoked": ("x", "x", "x", "x", "x", "x", "r", "forgotten revoked", "retired unverified"),
-    "forgotten unverified": ("x", "x", "x", "x", "x", "x", "x", "x", "active unverified"),
-    "forgotten revoked": ("x", "x", "x", "x", "x", "x", "x", "x", "active revoked"),
+    "retired revoked": (
+        "x", "x", "x", "x", "x", "x", "r", "forgotten revoked", "retired unverified", "x", "x", "x",
+    ),
+    "forgotten unverified": (
+        "x", "x", "x", "x", "x", "x", "x", "x", "active unverified", "x", "x", "x",
+    ),
+    "forgotten revoked": (
+        "x", "x", "x", "x", "x", "x", "x", "x", "active revoked", "x", "x", "x",
+    ),
 }  # fmt: skip
 
 

@@ -28,6 +28,13 @@ Act = tuple[str, Callable[[Gateway], object], tuple[str, ...]]
 ACTS: dict[str, Act] = {
     "remember": ("write", lambda c: c.remember("x", dry_run=True), ("remember", "x")),
     "correct": ("correct", lambda c: c.correct("live", "y", dry_run=True), ("correct", "live", "y")),
+    "publish": ("correct", lambda c: c.publish(HELD["agents"], dry_run=True), ("publish", "HELD")),
+    "supersede": (
+        "correct",
+        lambda c: c.supersede(["live"], ["y", "z"], dry_run=True),
+        ("supersede", "live", "--with", "y", "z"),
+    ),
+    "patch": ("correct", lambda c: c.patch("live", tags=["t"], dry_run=True), ("patch", "live", "--tag", "t")),
     "retire": ("correct", lambda c: c.retire("live", dry_run=True), ("retire", "live")),
     "forget": ("correct", lambda c: c.forget("live", dry_run=True), ("forget", "live")),
     "revoke": ("revoke", lambda c: c.revoke("live", reason="r", dry_run=True), ("revoke", "live", *WHY)),
