@@ -17,16 +17,18 @@ from gateway.views import (
     audit,
     chain_fields,
     correction_text_of,
+    is_hidden,
     log_item,
     revision_fields,
     revision_reply,
+    said,
     text_of,
     view,
 )
 from ledger.corrections import CORRECTION, CorrectionRecorded, CorrectionText
 from ledger.ids import CORRECTION as CORRECTION_ID
 from ledger.ids import MEMORY, REVISION, is_prefix_of_ours, kind_of
-from ledger.memories import LineageState, RevisionText
+from ledger.memories import Birth, LineageState, RevisionState, RevisionText
 from ledger.message import ScopeIds
 from ledger.verified import Recorded, VerifiedLedger
 
@@ -55,8 +57,23 @@ class Reader:
 
     def text(self, append: Append, lineage: str, revision: str) -> RevisionText:
         """Return what a revision says, for an append that continues it."""
-        position = append.state(lineage).revisions[revision].content_seq
-        return text_of(self._ledger.at([position])[position])
+        return self._said(append.state(lineage).revisions[revision])
+
+    def revision(self, lineage: str, revision: str) -> RevisionState:
+        """Return a revision as its lineage's events leave it."""
+        return self._states.lineage(lineage).revisions[revision]
+
+    def actor(self, position: int) -> str:
+        """Return the id of the actor of a verified event: of a revision's own, its author."""
+        return self._ledger.at([position])[position].entry.envelope.actor
+
+    def _said(self, item: RevisionState) -> RevisionText:
+        found = self._ledger.at({item.content_seq, item.meta_seq})
+        return said(found[item.content_seq], found[item.meta_seq])
+
+    def _said_elsewhere(self, revision: str) -> RevisionText:
+        lineage = self._ledger.walk.lineages([revision])[revision]
+        return self._said(self._states.lineage(lineage).revisions[revision])
 
     def correction(self, append: Append, correction: str) -> tuple[CorrectionRecorded, CorrectionText]:
         """Return a correction as it was recorded, for an append that replaces it."""
@@ -121,7 +138,7 @@ class Reader:
             found |= reach(root, lambda item: newer_than(item, state(item)), depth)
         if down:
             found |= reach(root, lambda item: older_than(item, state(item)), depth)
-        centre = view(root, self._ledger.stream(root))
+        centre = self._view(root)
         links = sorted({pair for item in found for pair in state(item).links if set(pair) <= found.keys()})
         shown = self._names.shown([*found])
         return Lineage(
@@ -142,8 +159,20 @@ class Reader:
             **log_item(item.entry, self._names.show(item.entry.envelope.actor)),
             **chain_fields(item.entry),
             facts=msgspec.to_builtins(item.entry.envelope.facts),
-            payload=None if item.payload is None else msgspec.to_builtins(item.payload),
+            payload=self._shown_payload(item),
         )
+
+    def _shown_payload(self, item: Recorded) -> dict[str, Any] | None:  # Any: the event type's own
+        """Return what an event says, without the content of a revision that was withdrawn from view."""
+        if item.payload is None:
+            return None
+        said: dict[str, Any] = msgspec.to_builtins(item.payload)  # Any: as above
+        facts = item.entry.envelope.facts
+        if isinstance(facts, Birth):
+            state = self._states.lineage(item.entry.envelope.stream)
+            if is_hidden(state.revisions[facts.moves[-1].revision]):
+                said["content"] = None
+        return said
 
     def log(self, first: int, end: int) -> list[LogItem]:
         """Return the events from `first` up to before `end`, oldest first."""
@@ -174,8 +203,11 @@ class Reader:
     def _find(self, reference: str) -> tuple[LineageView, str]:
         """Return a lineage and the revision that is meant: the one named, the head, else the latest."""
         identifier, revision = self._references.locate(reference)
-        lineage = view(identifier, self._ledger.stream(identifier))
+        lineage = self._view(identifier)
         return lineage, revision or lineage.state.head or lineage.state.latest or ""
+
+    def _view(self, lineage: str) -> LineageView:
+        return view(lineage, self._ledger.stream(lineage), self._said_elsewhere)
 
     def _project_of(self, stream: str) -> str | None:
         """Return the project of a lineage or of a correction."""
@@ -206,7 +238,7 @@ class Reader:
             id=shown,
             type="memory",
             state=_memory_state(state),
-            label=_label(text_of(self._ledger.at([position])[position]).content),
+            label=_label(current, text_of(self._ledger.at([position])[position])),
             version=len(state.revisions),
         )
 
@@ -225,7 +257,7 @@ def _revision_nodes(lineage: LineageView) -> list[LineageNode]:
             id=item.revision,
             type="revision",
             state="revoked" if item.values.trust == "revoked" else item.values.state,
-            label=_label(lineage.text(item.revision).content),
+            label=_label(item, lineage.text(item.revision)),
             version=item.version,
         )
         for item in sorted(lineage.state.revisions.values(), key=lambda item: item.version)
@@ -240,6 +272,9 @@ def _revision_edges(lineage: LineageView) -> list[LineageEdge]:
     ]
 
 
-def _label(content: str) -> str:
-    line = " ".join(content.strip().splitlines()[0].split())
+def _label(item: RevisionState, text: RevisionText) -> str:
+    """Return the beginning of what a revision says, unless that was withdrawn from view."""
+    if is_hidden(item):
+        return f"({item.values.state})"
+    line = " ".join(text.content.strip().splitlines()[0].split())
     return line if len(line) <= LABEL_CHARS_MAX else line[: LABEL_CHARS_MAX - 1] + "…"

@@ -3,42 +3,75 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from gateway.replies import AuditEntry, Revision
+from gateway.texts import mended
 from ledger.chain import Entry, broken
 from ledger.corrections import CorrectionText
 from ledger.digest import leaf, public
-from ledger.memories import LINEAGE, LineageState, RevisionState, RevisionText
+from ledger.memories import LINEAGE, LineageState, MetadataPatch, MetadataPatched, RevisionState, RevisionText
 from ledger.message import Move, ScopeIds
 from ledger.scope import SEGMENTS
 from ledger.verified import Recorded
 
 
 class LineageView(Struct, frozen=True, kw_only=True):
-    """One lineage: its folded state, and its events by position."""
+    """One lineage: its folded state, and its events by position.
+
+    `ended` is where each revision was superseded; `elsewhere` what successors in other lineages say.
+    """
 
     lineage: str
     state: LineageState
     recorded: Mapping[int, Recorded]
+    ended: Mapping[str, int]
+    elsewhere: Mapping[str, RevisionText]
 
     def text(self, revision: str) -> RevisionText:
-        """Return what a revision says."""
-        position = self.state.revisions[revision].content_seq
-        return text_of(self.recorded[position])
+        """Return what a revision says, as its metadata was mended last."""
+        item = self.state.revisions[revision]
+        return said(self.recorded[item.content_seq], self.recorded[item.meta_seq])
 
     def at(self, position: int) -> str:
         """Return when an event was recorded."""
         return self.recorded[position].entry.envelope.at
 
 
-def view(lineage: str, recorded: Sequence[Recorded]) -> LineageView:
-    """Fold a history into its view."""
+def view(
+    lineage: str, recorded: Sequence[Recorded], elsewhere: Callable[[str], RevisionText] | None = None
+) -> LineageView:
+    """Fold a history into its view; `elsewhere` returns what a revision of another lineage says."""
+    state = LINEAGE.fold(item.event for item in recorded)
+    first = {item.superseded_by[0] for item in state.revisions.values() if item.superseded_by}
     return LineageView(
         lineage=lineage,
-        state=LINEAGE.fold(item.event for item in recorded),
+        state=state,
         recorded={item.entry.position: item for item in recorded},
+        ended=_ends(recorded),
+        elsewhere={item: elsewhere(item) for item in first - state.revisions.keys()} if elsewhere else {},
     )
+
+
+def _ends(recorded: Sequence[Recorded]) -> dict[str, int]:
+    """Return the position at which each revision was superseded, whatever became of it since."""
+    return {
+        move.revision: item.entry.position
+        for item in recorded
+        for move in getattr(item.entry.envelope.facts, "moves", ())
+        if move.after.state == "superseded" and move.before is not None and move.before.state != "superseded"
+    }
+
+
+def said(content: Recorded, meta: Recorded) -> RevisionText:
+    """Return the text that an event holds, with the metadata that another one gave it, if it did."""
+    text = text_of(content)
+    if meta.entry.position == content.entry.position:
+        return text
+    if not isinstance(meta.payload, MetadataPatch):
+        raise broken(meta.entry.position, "payloads", "the metadata of a revision", "another payload")
+    return mended(text, meta.payload.after)
 
 
 def text_of(item: Recorded) -> RevisionText:
@@ -55,17 +88,23 @@ def correction_text_of(item: Recorded) -> CorrectionText:
     return item.payload
 
 
+def is_hidden(item: RevisionState) -> bool:
+    """Report whether a revision was withdrawn from view: then neither its text nor the text's hash is shown."""
+    return item.values.state in ("forgotten", "erased")
+
+
 def revision_fields(lineage: LineageView, item: RevisionState, show: Callable[[str], str]) -> dict[str, object]:
     """Return the fields of `replies.Revision` for one revision; `show` gives the caller's name for an id."""
     text = lineage.text(item.revision)
-    successor = lineage.state.revisions[item.superseded_by[0]] if item.superseded_by else None
+    ended = lineage.ended.get(item.revision)
+    superseded_at = None if ended is None else lineage.at(ended)
     return {
         **said_fields(item, text, show),
         "memory_id": show(lineage.lineage),
         "stream_version": lineage.state.version,
-        "valid_to": text.valid_to or _derived_end(lineage, text, successor),
+        "valid_to": text.valid_to or _derived_end(lineage, item, text, superseded_at),
         "recorded_at": lineage.at(item.content_seq),
-        "superseded_at": None if successor is None else lineage.at(successor.content_seq),
+        "superseded_at": superseded_at,
     }
 
 
@@ -77,7 +116,7 @@ def said_fields(item: RevisionState, text: RevisionText, show: Callable[[str], s
         "state": item.values.state,
         "trust": item.values.trust,
         "kind": item.kind,
-        "content": text.content,
+        "content": None if is_hidden(item) else text.content,
         "tags": text.tags,
         "scope": shown_scope(item.scope, show),
         "visibility": item.visibility,
@@ -90,7 +129,7 @@ def said_fields(item: RevisionState, text: RevisionText, show: Callable[[str], s
         "supersedes": item.supersedes,
         "superseded_by": item.superseded_by,
         "position": item.content_seq,
-        "content_hash": public(text.content.encode()),
+        "content_hash": None if is_hidden(item) else public(text.content.encode()),
         "applies": None,
         "institutional": None,
         "provenance": {
@@ -172,12 +211,35 @@ def audit_entry(item: Recorded, show: Callable[[str], str]) -> AuditEntry:
             }
             for move in moves
         ),
+        patch=_patch(item),
     )
 
 
-def _derived_end(lineage: LineageView, text: RevisionText, successor: RevisionState | None) -> str | None:
-    """Return when a superseded revision ceased to hold: its successor's time, never before its own."""
-    if successor is None:
+def _patch(item: Recorded) -> dict[str, Any] | None:  # Any: as in AuditEntry
+    """Return what a patch changed: the revision, and the metadata that differs, as it was and as it is since."""
+    facts, payload = item.entry.envelope.facts, item.payload
+    if not isinstance(facts, MetadataPatched) or not isinstance(payload, MetadataPatch):
         return None
-    began = lineage.text(successor.revision).valid_from or lineage.at(successor.content_seq)
+    before, after = (msgspec.to_builtins(side) for side in (payload.before, payload.after))
+    changed = [name for name in after if before[name] != after[name]]
+    sides = {"before": before, "after": after}
+    return {"revision": facts.revision} | {side: {name: said[name] for name in changed} for side, said in sides.items()}
+
+
+def _derived_end(
+    lineage: LineageView, item: RevisionState, text: RevisionText, superseded_at: str | None
+) -> str | None:
+    """Return when a superseded revision ceased to hold: its first successor's time, never before its own."""
+    if superseded_at is None:
+        return None
+    began = _began(lineage, item.superseded_by) or superseded_at
     return max(text.valid_from or began, began)
+
+
+def _began(lineage: LineageView, successors: Sequence[str]) -> str | None:
+    """Return since when the first of some successors holds in the world, as far as it says."""
+    if not successors:
+        return None
+    first = successors[0]
+    text = lineage.text(first) if first in lineage.state.revisions else lineage.elsewhere.get(first)
+    return None if text is None else text.valid_from
