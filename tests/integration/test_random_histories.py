@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -12,12 +13,14 @@ from ledger.errors import CorrigendaError
 from tests.house import types, written
 from tests.integration.conftest import Here
 
-ACTS_MADE = 160
+ACTS_MADE = 400
 
-# What a history of that many acts always holds; the rest of the types is there in most.
+# What a history of that many acts always holds.
 TYPES = {
-    "name.assigned", "memory.remembered", "revision.corrected", "memory.retired", "memory.restored", "revision.revoked",
-    "lineage.linked", "correction.recorded",
+    "name.assigned", "memory.remembered", "revision.corrected", "revision.superseded", "revision.published",
+    "metadata.patched", "memory.forgotten", "memory.retired", "memory.restored", "revision.contested",
+    "revision.promoted", "revision.rejected", "revision.admitted", "revision.revoked", "lineage.linked",
+    "lineage.unlinked", "correction.recorded", "correction.revoked",
 }  # fmt: skip
 
 
@@ -57,7 +60,7 @@ class History:
         return [
             *[lambda: act.remember(text(), **self._scope())] * 3,
             lambda: act.remember(text(), hold=True),
-            lambda: act.remember(text(), memory_id=memory(), hold=True),
+            lambda: act.remember(text(), predecessor=memory(), hold=True),
             lambda: act.remember(text(), memory_id=memory()),
             *[lambda: act.correct(memory(), text())] * 4,
             lambda: act.supersede([memory(), memory()], [text()]),
@@ -69,10 +72,11 @@ class History:
             lambda: act.retire(revision()),
             lambda: act.revoke(revision(), reason="r"),
             *[lambda: act.restore(revision())] * 3,
-            *[lambda: act.contest(revision(), revision())] * 3,
-            *[lambda: act.promote(revision())] * 2,
-            lambda: act.reject_revision(revision()),
-            lambda: act.admit(revision(), reason="r"),
+            *[self._dispute] * 3,
+            lambda: act.contest(revision(), revision()),
+            *[lambda: act.promote(revision())] * 4,
+            *[lambda: act.reject_revision(revision())] * 2,
+            lambda: act.admit(memory(), reason="r"),
             lambda: act.link(memory(), memory()),
             lambda: act.unlink(memory(), memory(), reason="r"),
             *[lambda: act.record_correction(agent="a", original_value="x", corrected_value=text())] * 2,
@@ -81,7 +85,13 @@ class History:
             lambda: act.revoke_correction(self._correction(), reason="r"),
         ]
 
-    def _scope(self) -> dict[str, str]:
+    def _dispute(self) -> Receipt:
+        """Hold a text against a memory's head, and say that the two contradict each other."""
+        held = self._gateway.remember(self._text(), predecessor=self._memory(), hold=True)
+        self._keep(held)
+        return self._gateway.contest(held.revision_id or "", held.memory_id or "")
+
+    def _scope(self) -> dict[str, Any]:  # Any: one type for all fields
         return {name: self._chance.choice("ab") for name in ("agent", "user", "session") if self._chance.random() < 0.3}
 
     def _text(self) -> str:
