@@ -27,12 +27,14 @@ TYPES = {
 class History:
     """Acts at random on a few memories and corrections; what is refused is passed over."""
 
-    def __init__(self, gateway: Gateway, seed: int) -> None:
+    def __init__(self, gateway: Gateway, reviewer: Gateway, seed: int) -> None:
         self._gateway = gateway
+        self._reviewer = reviewer
         self._chance = random.Random(seed)
         self._memories: list[str] = []
         self._revisions: list[str] = []
         self._corrections: list[str] = []
+        self._links: list[tuple[str, str]] = []
         self._texts = 0
 
     def make(self, count: int) -> None:
@@ -66,7 +68,7 @@ class History:
             lambda: act.supersede([memory(), memory()], [text()]),
             lambda: act.supersede([memory()], [text(), text()]),
             lambda: act.supersede([memory(), memory()], [text(), text()]),
-            *[lambda: act.publish(revision())] * 2,
+            *[lambda: act.publish(memory())] * 3,
             *[lambda: act.patch(revision(), tags=[text()])] * 2,
             lambda: act.forget(revision()),
             lambda: act.retire(revision()),
@@ -76,14 +78,20 @@ class History:
             lambda: act.contest(revision(), revision()),
             *[lambda: act.promote(revision())] * 4,
             *[lambda: act.reject_revision(revision())] * 2,
-            lambda: act.admit(memory(), reason="r"),
-            lambda: act.link(memory(), memory()),
-            lambda: act.unlink(memory(), memory(), reason="r"),
+            lambda: self._reviewer.admit(memory(), reason="r"),
+            *[self._link] * 2,
+            lambda: act.unlink(*self._chance.choice(self._links or [(memory(), memory())]), reason="r"),
             *[lambda: act.record_correction(agent="a", original_value="x", corrected_value=text())] * 2,
             lambda: act.record_correction(agent="a", original_value="x", corrected_value=text(), memory=memory()),
             lambda: act.confirm_correction(self._correction()),
             lambda: act.revoke_correction(self._correction(), reason="r"),
         ]
+
+    def _link(self) -> Receipt:
+        newer, older = self._memory(), self._memory()
+        done = self._gateway.link(newer, older)
+        self._links.append((newer, older))
+        return done
 
     def _dispute(self) -> Receipt:
         """Hold a text against a memory's head, and say that the two contradict each other."""
@@ -112,7 +120,7 @@ class History:
 def test_what_was_projected_is_what_the_events_say(open_here: Here, seed: int) -> None:
     """XC-02: after a random history the live generation, a told digest and a rebuilt generation say the same."""
     gateway = open_here(embedder="none")
-    History(gateway, seed).make(ACTS_MADE)
+    History(gateway, open_here(embedder="none", actor="human:bob"), seed).make(ACTS_MADE)
     assert set(types(written(open_here.ledger_url))) >= TYPES
     with open_bare(database_url=open_here.ledger_url, home=open_here.home, create=False) as bare:
         assert bare.check_models().differences == ()
