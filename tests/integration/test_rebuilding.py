@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import projections.rebuilding as rebuilding
-from gateway.bootstrap import BareGateway, open_bare
+from gateway.bootstrap import BareGateway, bring_up_to_date, open_bare
 from ledger.errors import CorrigendaError
 from ledger.store import Write
 from ledger.verified import Recorded
@@ -329,3 +329,14 @@ def test_the_status_tells_generation_rows_and_lag(
     building = found.rebuild or {}
     assert (found.lag, building["generation"], building["version"]) == (2, 2, 2)
     assert building["position"] in (2, 5)
+
+
+def test_an_embedded_ledger_is_brought_up_to_date_at_open(written: WrittenLedger, ledger_url: str) -> None:
+    """Read models of an older version are made anew once, and that is said; those of this version are left alone."""
+    edit(ledger_url, "UPDATE corrigenda.head SET projector = 1")
+    written.ledger.catch_up()
+    said: list[str] = []
+    bring_up_to_date(written.ledger, said.append)
+    bring_up_to_date(written.ledger, said.append)
+    assert live(ledger_url) == (2, 2)
+    assert len(said) == 1
