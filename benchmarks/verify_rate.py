@@ -84,7 +84,7 @@ class Writer:
             facts = NameAssigned(id=f"mem_{new_ulid()}", kind="memory", parent=SCOPE.project)
             return self._keys.name("memory", SCOPE.project, str(seq)), facts, AssignedName(name=f"name-{seq}")
         stream = f"mem_{new_ulid()}" if self._streams == "ulid" else self._few[seq % FEW_STREAMS]
-        return stream, _remembered(seq, self._keys), _text(seq)
+        return stream, _remembered(seq, self._keys), text_of(seq)
 
 
 def _remembered(seq: int, keys: LedgerKeys) -> MemoryRemembered:
@@ -98,7 +98,8 @@ def _remembered(seq: int, keys: LedgerKeys) -> MemoryRemembered:
     )  # fmt: skip
 
 
-def _text(seq: int) -> RevisionText:
+def text_of(seq: int) -> RevisionText:
+    """Return a text like that of a short note."""
     return RevisionText(
         applies=None, confidence=None, content=f"{seq}: {CONTENT}", evidence=(), institutional=None,
         provenance=Provenance(run=None, session=None, sources=()), reason=None, recorded_at=None, review_by=None,

@@ -65,7 +65,7 @@ def open_gateway(
         )
         ledger.catch_up()
         if settings.database_url is None and create:
-            _bring_up_to_date(ledger, say)
+            bring_up_to_date(ledger, say)
         relay = Relay(
             ledger,
             home=settings.home,
@@ -141,7 +141,7 @@ def make_index(kind: str, dimension: int) -> VectorIndex:
     return FaissIndex(dimension)
 
 
-def _bring_up_to_date(ledger: VerifiedLedger, say: Say | None) -> None:
+def bring_up_to_date(ledger: VerifiedLedger, say: Say | None) -> None:
     """Make read models anew that an older version of the projectors wrote; of a server of ours only.
 
     Elsewhere other processes may still run that version, and writes are refused until `projections rebuild`.

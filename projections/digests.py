@@ -7,7 +7,8 @@ what a whole table should hold is told event by event, in memory that does not g
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, cast
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 from ledger import digest
 from ledger.chain import Envelope
@@ -61,13 +62,24 @@ def fresh_salt() -> str:
 
 
 def sums(store: Store, gen: int, salt: str) -> Sums:
-    """Return what a generation holds. In a snapshot, of one moment."""
+    """Return what a generation holds, to be compared with what is told. In a snapshot, of one moment."""
+    return _sums(store, gen, "sum_parts", salt)
+
+
+def compared(store: Store, gen: int, other: Store, other_gen: int) -> tuple[Sums, Sums]:
+    """Return what two generations hold, to be compared with each other only; both are read at once."""
+    salt = int.from_bytes(os.urandom(8), "big", signed=True)
+    with ThreadPoolExecutor(1) as beside:
+        reading = beside.submit(_sums, other, other_gen, "sum_rows", salt)
+        return _sums(store, gen, "sum_rows", salt), reading.result()
+
+
+def _sums(store: Store, gen: int, block: str, salt: str | int) -> Sums:
     found: dict[tuple[str, str], Sum] = {}
     with store.transaction():
         store.query(QUERIES["take_time"], {})
         for table in TABLES:
-            query = _over(table, "sum_parts")
-            for bucket, rows, total in store.query(query, {"gen": gen, "salt": salt}):
+            for bucket, rows, total in store.query(_over(table, block), {"gen": gen, "salt": salt}):
                 found[table, bucket] = Sum(rows, int(total))
     return found
 
@@ -224,8 +236,8 @@ def _text(*fields: Field) -> str:
 
 
 def _over(table: str, block: str) -> str:
-    """Return a query over the parts of a table."""
-    return cast(str, QUERIES[block]).replace("/* parts */", QUERIES[f"parts_{table}"])
+    """Return a query over the parts, or the whole rows, of a table."""
+    return QUERIES[block].replace("/* parts */", QUERIES[f"{'rows' if block == 'sum_rows' else 'parts'}_{table}"])
 
 
 _KEY_FIELDS = {"revision_state": 2, "edge": 4}

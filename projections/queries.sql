@@ -169,6 +169,40 @@ SELECT bucket, sum(n)::bigint,
        sum(('x' || left(encode(sha256(convert_to(%(salt)s::text || part, 'UTF8')), 'hex'), 16))::bit(64)::bigint)
 FROM (/* parts */) whole GROUP BY bucket
 
+-- name: sum_rows
+-- The same of whole rows, by a hash of the database's own, which nobody else can make: for two generations.
+SELECT bucket, count(*), sum(hash_record_extended(part, %(salt)s::bigint))
+FROM (/* parts */) whole GROUP BY bucket
+
+-- name: rows_revision
+SELECT right(r.revision, 2) AS bucket,
+       ROW(r.revision, r.lineage, r.project, r.version, r.content_seq, r.kind, r.visibility, r.agent, r.person,
+           r.session, r.state, r.trust, r.floor, r.meta_seq) AS part
+FROM corrigenda.revision r WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
+
+-- name: rows_revision_state
+SELECT right(r.revision, 2) AS bucket,
+       ROW(r.revision, r.from_seq, r.to_seq, r.lineage, r.state, r.trust, r.floor) AS part
+FROM corrigenda.revision_state r WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
+
+-- name: rows_edge
+SELECT right(r.newer, 2) AS bucket, ROW(r.kind, r.newer, r.older, r.from_seq, r.to_seq) AS part
+FROM corrigenda.edge r WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
+
+-- name: rows_log_entry
+SELECT right(r.seq::text, 2) AS bucket, ROW(r.seq, r.at, r.type, r.actor) AS part
+FROM corrigenda.log_entry r WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
+
+-- name: rows_correction
+SELECT right(r.correction, 2) AS bucket,
+       ROW(r.correction, r.project, r.agent, r.person, r.session, r.visibility, r.origin, r.revision, r.content_seq,
+           r.state) AS part
+FROM corrigenda.correction r WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
+
+-- name: rows_directory
+SELECT right(r.id, 2) AS bucket, ROW(r.id, r.seq) AS part
+FROM corrigenda.directory r WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
+
 -- name: take_time
 -- For the rest of a transaction: it may take long, and wait between two statements.
 SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)

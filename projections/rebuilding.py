@@ -7,6 +7,7 @@ generation. The live generation is never written by it, and never removed.
 
 import time
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
 import psycopg
@@ -31,6 +32,9 @@ SWAPS_MAX = 100
 GENERATION_MAX = 1 << 62  # a head row that somebody set above this is not counted on from
 LOCK_TIMEOUT_MS = "5000"
 PAUSE_MAX_S = 0.5
+
+# What a projector may meet in an event that it was not made for.
+_FAILS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 Progress = Callable[[int, int], None]
 
@@ -76,29 +80,33 @@ def rebuild(
     """
     with (
         closing(ledger.store.another().database) as work,
+        closing(ledger.store.another().database) as reading,
         closing(ledger.store.another().database) as aside,
         closing(ledger.store.another().database) as lock,
     ):
-        run = _Run(ledger, Store(work, ledger.store.ledger), projectors, is_idle, progress)
-        with _alone(Store(lock, ledger.store.ledger)):
+        own = ledger.store.ledger
+        run = _Run(ledger, Store(work, own), Store(reading, own), projectors, is_idle, progress)
+        with _alone(Store(lock, own)):
             run.begin()
-            compared = run.compare(Store(aside, ledger.store.ledger))
+            compared = run.compare(Store(aside, own))
             return run.swap(compared)
 
 
 class _Run:
-    """One call of `rebuild`. All that it writes goes through one connection."""
+    """One call of `rebuild`. All that it writes goes through one connection, and pages are read through another."""
 
     def __init__(
         self,
         ledger: VerifiedLedger,
         store: Store,
+        reading: Store,
         projectors: Sequence[Projector],
         is_idle: Callable[[], bool],
         progress: Progress | None,
     ) -> None:
         self._ledger = ledger
         self._store = store
+        self._reading = reading
         self._projectors = projectors
         self._is_idle = is_idle
         self._progress = progress
@@ -128,8 +136,7 @@ class _Run:
             row = aside.head()
             self._ledger.walk.catch_up(self._store)
             self._build(row.seq)
-            salt = digests.fresh_salt()
-            live, built = digests.sums(aside, row.gen, salt), digests.sums(self._store, self._gen, salt)
+            live, built = digests.compared(aside, row.gen, self._store, self._gen)
             differences = self._differences(aside, row, live, built) if row.projector == PROJECTOR_VERSION else ()
         return _Compared(
             rows=digests.rows_by_table(built), rows_before=digests.rows_by_table(live), differences=tuple(differences)
@@ -169,49 +176,62 @@ class _Run:
             self._ledger.walk.catch_up(self._store)
             page = self._ledger.page(self._store, self._seq + 1, row.seq - self._seq) if row.seq > self._seq else []
             swapping = Write(QUERIES["swap_generation"], {"gen": self._gen, "projector": PROJECTOR_VERSION})
-            self._run([*self._page_writes(page), swapping])
+            self._run([*self._page_writes(page, self._seq), swapping])
         locked_s = time.monotonic() - began
         self._seq = row.seq
         self._tell(row.seq)
         return row, locked_s
 
     def _build(self, until: int) -> None:
-        """Take up the events up to a position, page by page."""
-        while self._seq < until:
-            began = time.monotonic()
-            page = self._ledger.page(self._store, self._seq + 1, min(PAGE, until - self._seq))
-            self._take(page)
-            self._tell(until)
-            if until - self._seq > PAGE:  # never so near the end that those who write stay ahead
-                self._pause(time.monotonic() - began)
+        """Take up the events up to a position, page by page; while one is being stored, the next is read and folded."""
+        at, began = self._seq, time.monotonic()
+        storing: Future[None] | None = None
+        with ThreadPoolExecutor(1, thread_name_prefix="rebuild") as aside:
+            while at < until:
+                page = self._ledger.page(self._reading, at + 1, min(PAGE, until - at))
+                writes = self._folded(page, at)
+                if storing is not None:
+                    storing.result()
+                    self._tell(until)
+                storing = aside.submit(self._store_page, page, writes)
+                at = page[-1].entry.position
+                if until - at > PAGE:  # never so near the end that those who write stay ahead
+                    self._pause(time.monotonic() - began)
+                began = time.monotonic()
+            if storing is not None:
+                storing.result()
+                self._tell(until)
 
-    def _take(self, page: Sequence[Recorded]) -> None:
+    def _folded(self, page: Sequence[Recorded], after: int) -> list[Write] | None:
+        """Return what stores a page behind a position, or None if a projector cannot take it up."""
         try:
-            self._commit(page)
-        except psycopg.DataError as error:
+            return self._page_writes(page, after)
+        except _FAILS:
+            return None
+
+    def _store_page(self, page: Sequence[Recorded], writes: list[Write] | None) -> None:
+        try:
+            if writes is not None:
+                self._commit(page, writes)
+                return
+        except psycopg.Error as error:
             if "REBUILD_MOVED" in str(error):
                 raise _under_way() from error
-            self._one_by_one(page, error)
-        except (psycopg.Error, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            self._one_by_one(page, error)
+        for item in page:  # to find the event that fails, and to keep those before it
+            try:
+                self._commit([item], self._page_writes([item], self._seq))
+            except (psycopg.Error, *_FAILS) as error:
+                raise _failing(item, error) from error
 
-    def _one_by_one(self, page: Sequence[Recorded], error: Exception) -> None:
-        """Find the event that fails, and keep those before it."""
-        if len(page) == 1:
-            raise _failing(page[0], error) from error
-        for item in page:
-            self._take([item])
-
-    def _commit(self, page: Sequence[Recorded]) -> None:
-        writes = self._page_writes(page)
+    def _commit(self, page: Sequence[Recorded], writes: Sequence[Write]) -> None:
         with self._store.transaction():
             self._run(writes)
         self._seq = page[-1].entry.position
 
-    def _page_writes(self, page: Sequence[Recorded]) -> list[Write]:
+    def _page_writes(self, page: Sequence[Recorded], after: int) -> list[Write]:
         if not page:
             return []
-        moved = {"gen": self._gen, "seq": page[-1].entry.position, "old_seq": self._seq}
+        moved = {"gen": self._gen, "seq": page[-1].entry.position, "old_seq": after}
         return [
             *(write for projector in self._projectors for write in projector.writes(self._gen, page)),
             Write(QUERIES["move_rebuild"], moved),
