@@ -1,9 +1,9 @@
-"""Requests to payloads: what a revision says, in the shape that is stored."""
+"""Requests to payloads: what a revision says, in the shape that is stored, and as its metadata was mended since."""
 
 import msgspec
 
 from gateway.schemas import CorrectRequest, RememberRequest
-from ledger.memories import Provenance, RevisionText
+from ledger.memories import Metadata, Provenance, RevisionText
 
 
 def remembered_text(request: RememberRequest) -> RevisionText:
@@ -37,4 +37,17 @@ def correction_text(request: CorrectRequest, old: RevisionText) -> RevisionText:
         recorded_at=None,
         valid_from=None,
         valid_to=None,
+    )
+
+
+def mended(text: RevisionText, metadata: Metadata) -> RevisionText:
+    """Return what a revision says, with the metadata that a patch gave it."""
+    return msgspec.structs.replace(
+        text,
+        confidence=metadata.confidence,
+        provenance=msgspec.structs.replace(text.provenance, sources=metadata.sources),
+        review_by=metadata.review_by,
+        tags=metadata.tags,
+        valid_from=metadata.valid_from,
+        valid_to=metadata.valid_to,
     )

@@ -3,42 +3,107 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from gateway.replies import AuditEntry, Revision
+from gateway.texts import mended
 from ledger.chain import Entry, broken
 from ledger.corrections import CorrectionText
 from ledger.digest import leaf, public
-from ledger.memories import LINEAGE, LineageState, RevisionState, RevisionText
+from ledger.memories import LINEAGE, LineageState, MetadataPatch, MetadataPatched, RevisionState, RevisionText
 from ledger.message import Move, ScopeIds
 from ledger.scope import SEGMENTS
 from ledger.verified import Recorded
 
+_WITHHELD: dict[str, object] = {"content": None, "content_hash": None}
+
 
 class LineageView(Struct, frozen=True, kw_only=True):
-    """One lineage: its folded state, and its events by position."""
+    """One lineage: its folded state, and its events by position, at the ledger's head or as they stood before.
+
+    `others` are views of other lineages by the revisions of theirs that this one's supersede, or were superseded by.
+    `unseen` are revisions that may not be read any more, whatever they were when the view was true. `ended` says where
+    a revision was superseded, `patched` where its metadata was mended, in order.
+    """
 
     lineage: str
     state: LineageState
     recorded: Mapping[int, Recorded]
+    ended: Mapping[str, int]
+    patched: Mapping[str, Sequence[int]]
+    others: Mapping[str, "LineageView"] = {}
+    unseen: frozenset[str] = frozenset()
 
     def text(self, revision: str) -> RevisionText:
-        """Return what a revision says."""
-        position = self.state.revisions[revision].content_seq
-        return text_of(self.recorded[position])
+        """Return what a revision says, as its metadata was mended last."""
+        item = self.state.revisions[revision]
+        return said(self.recorded[item.content_seq], self.recorded[item.meta_seq])
+
+    def text_at(self, revision: str, position: int) -> RevisionText:
+        """Return what a revision said at a position that it had reached."""
+        content_seq = self.state.revisions[revision].content_seq
+        metadata = max((at for at in self.patched.get(revision, ()) if at <= position), default=content_seq)
+        return said(self.recorded[content_seq], self.recorded[metadata])
 
     def at(self, position: int) -> str:
         """Return when an event was recorded."""
         return self.recorded[position].entry.envelope.at
 
+    def holder(self, revision: str) -> "LineageView | None":
+        """Return the view that holds a revision: this one, or that of another lineage as far as it was read."""
+        return self if revision in self.state.revisions else self.others.get(revision)
+
+    def began(self, revision: str) -> str:
+        """Return from when on a revision holds: by its own word, else since it was recorded."""
+        return self.text(revision).valid_from or self.at(self.state.revisions[revision].content_seq)
+
 
 def view(lineage: str, recorded: Sequence[Recorded]) -> LineageView:
     """Fold a history into its view."""
+    state = LINEAGE.fold(item.event for item in recorded)
     return LineageView(
         lineage=lineage,
-        state=LINEAGE.fold(item.event for item in recorded),
+        state=state,
         recorded={item.entry.position: item for item in recorded},
+        ended=_ends(recorded),
+        patched=_mendings(recorded),
+        unseen=frozenset(item.revision for item in state.revisions.values() if is_hidden(item)),
     )
+
+
+def _ends(recorded: Sequence[Recorded]) -> dict[str, int]:
+    """Return the position at which each revision was superseded, whatever became of it since."""
+    return {
+        move.revision: item.entry.position
+        for item in recorded
+        for move in getattr(item.entry.envelope.facts, "moves", ())
+        if move.after.state == "superseded" and move.before is not None and move.before.state != "superseded"
+    }
+
+
+def _mendings(recorded: Sequence[Recorded]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for item in recorded:
+        facts = item.entry.envelope.facts
+        if isinstance(facts, MetadataPatched):
+            found.setdefault(facts.revision, []).append(item.entry.position)
+    return found
+
+
+def view_at(now: LineageView, position: int) -> LineageView:
+    """Return a lineage as it stood at a position: without events if it had not begun.
+
+    What was forgotten since stays unseen.
+    """
+    recorded = [item for at, item in sorted(now.recorded.items()) if at <= position]
+    return msgspec.structs.replace(view(now.lineage, recorded), unseen=now.unseen)
+
+
+def said(content: Recorded, meta: Recorded) -> RevisionText:
+    """Return the text that an event holds, with the metadata that another one gave it, if it did."""
+    text = text_of(content)
+    return text if meta.entry.position == content.entry.position else mended(text, patch_of(meta).after)
 
 
 def text_of(item: Recorded) -> RevisionText:
@@ -46,6 +111,18 @@ def text_of(item: Recorded) -> RevisionText:
     if not isinstance(item.payload, RevisionText):
         raise broken(item.entry.position, "payloads", "the text of a revision", "another payload")
     return item.payload
+
+
+def patch_of(item: Recorded) -> MetadataPatch:
+    """Return the metadata that an event holds, or INTEGRITY_BROKEN if it holds none."""
+    if not isinstance(item.payload, MetadataPatch):
+        raise broken(item.entry.position, "payloads", "the metadata of a revision", "another payload")
+    return item.payload
+
+
+def is_hidden(item: RevisionState) -> bool:
+    """Report whether a revision was withdrawn from view: then neither its text nor the text's hash is shown."""
+    return item.values.state in ("forgotten", "erased")
 
 
 def correction_text_of(item: Recorded) -> CorrectionText:
@@ -58,20 +135,20 @@ def correction_text_of(item: Recorded) -> CorrectionText:
 def revision_fields(lineage: LineageView, item: RevisionState, show: Callable[[str], str]) -> dict[str, object]:
     """Return the fields of `replies.Revision` for one revision; `show` gives the caller's name for an id."""
     text = lineage.text(item.revision)
-    successor = lineage.state.revisions[item.superseded_by[0]] if item.superseded_by else None
-    return {
+    fields: dict[str, object] = {
         **said_fields(item, text, show),
         "memory_id": show(lineage.lineage),
         "stream_version": lineage.state.version,
-        "valid_to": text.valid_to or _derived_end(lineage, text, successor),
+        "valid_to": text.valid_to or _derived_end(lineage, text, item),
         "recorded_at": lineage.at(item.content_seq),
-        "superseded_at": None if successor is None else lineage.at(successor.content_seq),
+        "superseded_at": lineage.at(lineage.ended[item.revision]) if item.revision in lineage.ended else None,
     }
+    return fields | _WITHHELD if item.revision in lineage.unseen else fields
 
 
 def said_fields(item: RevisionState, text: RevisionText, show: Callable[[str], str]) -> dict[str, object]:
     """Return those fields that a revision's own event and state give, without the rest of its lineage."""
-    return {
+    fields: dict[str, object] = {
         "revision_id": item.revision,
         "version": item.version,
         "state": item.values.state,
@@ -101,6 +178,7 @@ def said_fields(item: RevisionState, text: RevisionText, show: Callable[[str], s
         "evidence": text.evidence,
         "depends_on": (),
     }
+    return fields | _WITHHELD if is_hidden(item) else fields
 
 
 def revision_reply(lineage: LineageView, item: RevisionState, show: Callable[[str], str]) -> Revision:
@@ -175,9 +253,8 @@ def audit_entry(item: Recorded, show: Callable[[str], str]) -> AuditEntry:
     )
 
 
-def _derived_end(lineage: LineageView, text: RevisionText, successor: RevisionState | None) -> str | None:
-    """Return when a superseded revision ceased to hold: its successor's time, never before its own."""
-    if successor is None:
-        return None
-    began = lineage.text(successor.revision).valid_from or lineage.at(successor.content_seq)
-    return max(text.valid_from or began, began)
+def _derived_end(lineage: LineageView, text: RevisionText, item: RevisionState) -> str | None:
+    """Return when a superseded revision ceased to hold: its earliest successor's time, never before its own."""
+    holders = ((successor, lineage.holder(successor)) for successor in item.superseded_by)
+    began = min((holder.began(successor) for successor, holder in holders if holder), default=None)
+    return None if began is None else max(text.valid_from or began, began)
