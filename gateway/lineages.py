@@ -14,10 +14,10 @@ from gateway.views import LineageView, correction_text_of
 from ledger.corrections import CORRECTION, CorrectionState
 from ledger.memories import LearningInvalidated, LineageState, RevisionState
 from ledger.verified import Recorded, VerifiedLedger
+from projections.edges import CORRECTS
 from projections.lineage import QUERIES
 
 LABEL_CHARS_MAX = 60
-CORRECTS = "corrects"
 
 Graph = tuple[tuple[LineageNode, ...], tuple[LineageEdge, ...]]
 
