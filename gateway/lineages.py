@@ -12,12 +12,15 @@ from gateway.replies import LineageEdge, LineageNode
 from gateway.viewing import Viewing
 from gateway.views import LineageView, correction_text_of
 from ledger.corrections import CORRECTION, CorrectionState
+from ledger.ids import MEMORY, kind_of
 from ledger.memories import LearningInvalidated, LineageState, RevisionState
 from ledger.verified import Recorded, VerifiedLedger
 from projections.edges import CORRECTS
 from projections.lineage import QUERIES
 
 LABEL_CHARS_MAX = 60
+STEPS_APART_MAX = 8  # up to so many steps are read one after the other
+FORESEEN_MAX = 5_000
 
 Graph = tuple[tuple[LineageNode, ...], tuple[LineageEdge, ...]]
 
@@ -46,6 +49,8 @@ class Surroundings:
             item = self._state(revision)
             return item.superseded_by if newer else item.supersedes
 
+        if depth is None or depth > STEPS_APART_MAX:
+            self._foresee(newer=newer)
         self._memories |= reached([self._centre], memories, load=self._read, depth=depth)
         inner = _in_order(self._views[self._centre])
         self._revisions |= reached(inner, revisions, load=self._locate, depth=depth)
@@ -73,7 +78,22 @@ class Surroundings:
         return self._views[self._holders[revision]].state.revisions[revision]
 
     def _read(self, lineages: Iterable[str]) -> None:
-        self._views |= self._viewing.many(set(lineages) - self._views.keys())
+        views = self._viewing.many(set(lineages) - self._views.keys())
+        self._views |= {one: view for one, view in views.items() if view.state.latest}
+
+    def _foresee(self, *, newer: bool) -> None:
+        """Read at once what the read model says will be reached: one by one, a long chain is as many round trips.
+
+        What it leaves out is read when it is reached, and what it adds is not shown.
+        """
+        ledger = self._ledger
+        gen = ledger.head_row.gen if ledger.head_row else 0
+        params = {"gen": gen, "ids": [self._centre, *self._holders], "limit": len(self._holders) + FORESEEN_MAX}
+        rows = ledger.store.query(QUERIES["find_newer" if newer else "find_older"], params)
+        found = {str(row[0]) for row in rows} - self._holders.keys()
+        memories = {one for one in found if kind_of(one) == MEMORY}
+        held = ledger.walk.lineages(found - memories)
+        self._read({*memories, *held.values()})
 
     def _locate(self, revisions: Iterable[str]) -> None:
         found = self._ledger.walk.lineages(set(revisions) - self._holders.keys())
