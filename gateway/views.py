@@ -54,9 +54,10 @@ class LineageView(Struct, frozen=True, kw_only=True):
         """Return the view that holds a revision: this one, or that of another lineage as far as it was read."""
         return self if revision in self.state.revisions else self.others.get(revision)
 
-    def began(self, revision: str) -> str:
-        """Return from when on a revision holds: by its own word, else since it was recorded."""
-        return self.text(revision).valid_from or self.at(self.state.revisions[revision].content_seq)
+    def began(self, revision: str) -> str | None:
+        """Return from when on a revision holds by its own word, as far as that was read."""
+        holder = self.holder(revision)
+        return None if holder is None else holder.text(revision).valid_from
 
 
 def view(lineage: str, recorded: Sequence[Recorded]) -> LineageView:
@@ -135,13 +136,15 @@ def correction_text_of(item: Recorded) -> CorrectionText:
 def revision_fields(lineage: LineageView, item: RevisionState, show: Callable[[str], str]) -> dict[str, object]:
     """Return the fields of `replies.Revision` for one revision; `show` gives the caller's name for an id."""
     text = lineage.text(item.revision)
+    ended = lineage.ended.get(item.revision)
+    superseded_at = None if ended is None else lineage.at(ended)
     fields: dict[str, object] = {
         **said_fields(item, text, show),
         "memory_id": show(lineage.lineage),
         "stream_version": lineage.state.version,
-        "valid_to": text.valid_to or _derived_end(lineage, text, item),
+        "valid_to": text.valid_to or _derived_end(lineage, item, text, superseded_at),
         "recorded_at": lineage.at(item.content_seq),
-        "superseded_at": lineage.at(lineage.ended[item.revision]) if item.revision in lineage.ended else None,
+        "superseded_at": superseded_at,
     }
     return fields | _WITHHELD if item.revision in lineage.unseen else fields
 
@@ -253,8 +256,11 @@ def audit_entry(item: Recorded, show: Callable[[str], str]) -> AuditEntry:
     )
 
 
-def _derived_end(lineage: LineageView, text: RevisionText, item: RevisionState) -> str | None:
+def _derived_end(
+    lineage: LineageView, item: RevisionState, text: RevisionText, superseded_at: str | None
+) -> str | None:
     """Return when a superseded revision ceased to hold: its earliest successor's time, never before its own."""
-    holders = ((successor, lineage.holder(successor)) for successor in item.superseded_by)
-    began = min((holder.began(successor) for successor, holder in holders if holder), default=None)
-    return None if began is None else max(text.valid_from or began, began)
+    if superseded_at is None:
+        return None
+    began = min((lineage.began(successor) or superseded_at for successor in item.superseded_by), default=superseded_at)
+    return max(text.valid_from or began, began)
