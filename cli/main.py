@@ -17,7 +17,7 @@ from cli.output import give, print_text, text_only
 
 _COMMANDS = {
     "demo": ("cli.main", "demo", "The whole story on a server of its own, in under a minute."),
-    "memories": ("cli.memories", "memories", "Remember, correct, withdraw, restore, link and search memories."),
+    "memories": ("cli.memories", "memories", "Remember, correct, withdraw, dispute, link and search memories."),
     "corrections": (
         "cli.corrections",
         "corrections",

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
         Export,
         History,
         Hit,
+        Impact,
         ImportReport,
         LogItem,
+        Pruned,
         Receipt,
         Recovery,
         Revision,
@@ -59,9 +61,28 @@ def receipt(done: "Receipt", *, dry_run: bool = False) -> str:
         ("correction", done.correction_id),
         ("revision", done.revision_id),
         ("superseded", ", ".join(done.superseded or ())),
+        ("successors", ", ".join(done.successors or ())),
         ("trace", done.trace_id),
     ]
     return f"{head}{again}\n{pairs(rows)}"
+
+
+def impact(found: "Impact") -> str:
+    """What a revocation would take with it."""
+    rows = [
+        ("revisions", ", ".join(found.revisions)),
+        ("candidates", ", ".join(found.candidates)),
+        ("episodes", ", ".join(found.episodes)),
+        ("runs", inert(", ".join(found.runs))),
+    ]
+    return f"would be revoked\n{pairs(rows)}"
+
+
+def pruned(done: "Pruned", *, dry_run: bool = False) -> str:
+    """How many learnings a pruning withdrew, or would have withdrawn, and which."""
+    verb = "would be " if dry_run else ""
+    counts = f"{verb}retired {count(len(done.retired), 'learning')}, {verb}forgotten {len(done.forgotten)}"
+    return "\n".join([counts, *(f"  {item}" for item in (*done.retired, *done.forgotten))])
 
 
 def hits(found: "Search", *, paint: Paint = plain) -> str:
@@ -169,6 +190,7 @@ def _head(story: "Explanation") -> str:
 def _audit(entry: "AuditEntry") -> str:
     lines = [f"  {entry.seq}  {moment(entry.at)}  {entry.type}  by {inert(entry.actor)}"]
     lines += [f"      {_move(move)}" for move in entry.moves]
+    lines += [f"      {line}" for line in _patch_lines(entry.patch)]
     if entry.reason:
         lines.append(block(entry.reason, gutter="      why: "))
     return "\n".join(lines)
@@ -180,6 +202,19 @@ def _move(move: Mapping[str, Any]) -> str:  # Any: as in AuditEntry
         for names in (("from_state", "from_trust"), ("to_state", "to_trust"))
     )
     return inert(f"{move['revision']}: {before or 'new'} → {after}")
+
+
+def _patch_lines(patch: Mapping[str, Any] | None) -> list[str]:  # Any: as in AuditEntry
+    """Say what a patch changed, one line for each of the metadata."""
+    if patch is None:
+        return []
+    shown = {side: {name: _metadata(value) for name, value in patch[side].items()} for side in ("before", "after")}
+    return [f"{patch['revision']}: {name} {shown['before'][name]} → {shown['after'][name]}" for name in shown["after"]]
+
+
+def _metadata(value: str | Sequence[str] | None) -> str:
+    text = value if isinstance(value, str) or value is None else ", ".join(value)
+    return inert(text) if text else "none"
 
 
 def event_line(item: "LogItem") -> str:

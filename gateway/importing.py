@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+from gateway.deciding.burying import refuse_buried
 from gateway.graph import state_link, withdraw_link
 from gateway.imports.pep_rows import BadRow, Edge, ParsedRow, read_rows
 from gateway.imports.peps import KeyMaterial, Link, Step, Store, Unlink, plan, settled
@@ -133,6 +134,9 @@ class PepImport:
         project = append.name("project", page.names.root, self._project)
         lineage = append.name("memory", project, row.name)
         revision = f"rev_{page.mint()}"
+        refuse_buried(
+            append, self._ledger.keys, project=project, origin="import", content=row.content, sources=(row.name,)
+        )
         append.decide(lineage, self._claim(append.state(lineage).head, revision, project, row))
         if act.retire:
             reason = f"Row {row.number} of the imported file gives the status {row.status}."

@@ -85,7 +85,13 @@ class Append:
         self._bases: dict[str, State] = {}
         self._states: dict[str, State] = {}
         self._reads: dict[str, int] = {}
+        self.about: tuple[str, str] | None = None  # the lineage and revision of an act that may change nothing
         self.actor = self.name("actor", page.names.root, actor)
+
+    @property
+    def is_idle(self) -> bool:
+        """Report whether nothing was decided: names that it would have given are not worth storing by themselves."""
+        return all(isinstance(event.facts, NameAssigned) for _, event in self.events)
 
     @property
     def standing(self) -> list[str]:

@@ -15,11 +15,20 @@ from gateway.replies import EventDetail, Explanation, History, Lineage, LogItem,
 from gateway.schemas import ScopeRequest
 from gateway.states import States
 from gateway.viewing import Viewing
-from gateway.views import audit, chain_fields, correction_text_of, log_item, revision_fields, revision_reply, text_of
+from gateway.views import (
+    audit,
+    chain_fields,
+    correction_text_of,
+    is_hidden,
+    log_item,
+    revision_fields,
+    revision_reply,
+    said,
+)
 from ledger.corrections import CORRECTION, CorrectionRecorded, CorrectionText
 from ledger.ids import CORRECTION as CORRECTION_ID
 from ledger.ids import MEMORY, REVISION, is_prefix_of_ours, kind_of
-from ledger.memories import RevisionText
+from ledger.memories import Birth, RevisionState, RevisionText
 from ledger.message import ScopeIds
 from ledger.verified import Recorded, VerifiedLedger
 
@@ -50,8 +59,19 @@ class Reader:
 
     def text(self, append: Append, lineage: str, revision: str) -> RevisionText:
         """Return what a revision says, for an append that continues it."""
-        position = append.state(lineage).revisions[revision].content_seq
-        return text_of(self._ledger.at([position])[position])
+        return self._said(append.state(lineage).revisions[revision])
+
+    def revision(self, lineage: str, revision: str) -> RevisionState:
+        """Return a revision as its lineage's events leave it."""
+        return self._states.lineage(lineage).revisions[revision]
+
+    def actor(self, position: int) -> str:
+        """Return the id of the actor of a verified event: of a revision's own, its author."""
+        return self._ledger.at([position])[position].entry.envelope.actor
+
+    def _said(self, item: RevisionState) -> RevisionText:
+        found = self._ledger.at({item.content_seq, item.meta_seq})
+        return said(found[item.content_seq], found[item.meta_seq])
 
     def correction(self, append: Append, correction: str) -> tuple[CorrectionRecorded, CorrectionText]:
         """Return a correction as it was recorded, for an append that replaces it."""
@@ -144,8 +164,20 @@ class Reader:
             **log_item(item.entry, self._names.show(item.entry.envelope.actor)),
             **chain_fields(item.entry),
             facts=msgspec.to_builtins(item.entry.envelope.facts),
-            payload=None if item.payload is None else msgspec.to_builtins(item.payload),
+            payload=self._shown_payload(item),
         )
+
+    def _shown_payload(self, item: Recorded) -> dict[str, Any] | None:  # Any: the event type's own
+        """Return what an event says, without the content of a revision that was withdrawn from view."""
+        if item.payload is None:
+            return None
+        said: dict[str, Any] = msgspec.to_builtins(item.payload)  # Any: as above
+        facts = item.entry.envelope.facts
+        if isinstance(facts, Birth):
+            state = self._states.lineage(item.entry.envelope.stream)
+            if is_hidden(state.revisions[facts.moves[-1].revision]):
+                said["content"] = None
+        return said
 
     def log(self, first: int, end: int) -> list[LogItem]:
         """Return the events from `first` up to before `end`, oldest first."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from gateway.replies import EventRef, Receipt
 from ledger.corrections import CorrectionSuperseded
 from ledger.ids import CORRECTION
+from ledger.memories import MetadataPatched
 from ledger.message import Move
 from ledger.verified import Recorded
 
@@ -32,15 +33,12 @@ def receipt(
         incarnation=incarnation,
         events=tuple(EventRef(seq=envelope.seq, type=envelope.type) for envelope in envelopes),
         trace_id=envelopes[0].op,
-        warnings=(
-            *((DRY_RUN,) if dry_run else ()),
-            *((f"unanchored: the anchor {unanchored}",) if unanchored else ()),
-            *warnings,
-        ),
+        warnings=(*((DRY_RUN,) if dry_run else ()), *_unanchored(unanchored), *warnings),
         memory_id=_shown(memory, group, show),
-        revision_id=_revision(moves),
+        revision_id=_revision(group, moves),
         superseded=_superseded(moves) + _replaced(group) if moves or _replaced(group) else None,
         correction_id=next((item.entry.envelope.stream for item in group if _is_of_correction(item)), None),
+        successors=_several(_born(moves)),
     )
 
 
@@ -54,10 +52,47 @@ def _replaced(group: Sequence[Recorded]) -> tuple[str, ...]:
     return tuple(envelope.stream for envelope in envelopes if isinstance(envelope.facts, CorrectionSuperseded))
 
 
-def _revision(moves: Sequence[Move]) -> str | None:
-    born = [move.revision for move in moves if move.before is None]
-    touched = [move.revision for move in moves]
-    return (born or touched)[-1] if touched else None
+def unchanged(
+    op: str,
+    about: tuple[str, str] | None,
+    show: Callable[[str], str],
+    *,
+    position: int,
+    incarnation: int,
+    unanchored: str | None = None,
+) -> Receipt:
+    """Return the receipt of an act that found everything as it was to be: no events, at the position of the answer."""
+    memory, revision = about or (None, None)
+    return Receipt(
+        outcome="unchanged",
+        replayed=False,
+        position=position,
+        incarnation=incarnation,
+        events=(),
+        trace_id=op,
+        warnings=_unanchored(unanchored),
+        memory_id=None if memory is None else show(memory),
+        revision_id=revision,
+    )
+
+
+def _unanchored(why: str | None) -> tuple[str, ...]:
+    return (f"unanchored: the anchor {why}",) if why else ()
+
+
+def _revision(group: Sequence[Recorded], moves: Sequence[Move]) -> str | None:
+    """Return the revision that an append is about: the first that it brought into being, else what it touched last."""
+    patched = [facts.revision for item in group if isinstance(facts := item.entry.envelope.facts, MetadataPatched)]
+    touched = [*patched, *(move.revision for move in moves)]
+    return next(iter(_born(moves)), touched[-1] if touched else None)
+
+
+def _born(moves: Sequence[Move]) -> tuple[str, ...]:
+    return tuple(move.revision for move in moves if move.before is None)
+
+
+def _several(revisions: tuple[str, ...]) -> tuple[str, ...] | None:
+    return revisions if len(revisions) > 1 else None
 
 
 def _superseded(moves: Sequence[Move]) -> tuple[str, ...]:

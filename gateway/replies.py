@@ -35,6 +35,25 @@ class Receipt(Reply, frozen=True, kw_only=True):
     revision_id: str | None = None
     superseded: tuple[str, ...] | None = None
     correction_id: str | None = None
+    successors: tuple[str, ...] | None = None  # all that were brought into being, where that is more than one
+
+
+class Impact(Reply, frozen=True, kw_only=True):
+    """What a revocation would take with it: the records that would lose their trust, and the runs that used them."""
+
+    revisions: tuple[str, ...]
+    candidates: tuple[str, ...] = ()
+    episodes: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+
+
+class Pruned(Reply, frozen=True, kw_only=True):
+    """What a pruning withdrew, or in a dry run would: revisions that held are retired, invalidated ones forgotten."""
+
+    retired: tuple[str, ...]
+    forgotten: tuple[str, ...]
+    position: int
+    incarnation: int
 
 
 class Revision(Reply, frozen=True, kw_only=True):
@@ -103,6 +122,7 @@ class AuditEntry(Reply, frozen=True, kw_only=True):
     trace_id: str
     reason: str | None
     moves: tuple[dict[str, str | None], ...]  # revision, from_state, to_state, from_trust, to_trust
+    patch: dict[str, Any] | None = None  # Any: of a patch the revision, and what changed of its metadata, before, after
 
 
 class Explanation(Revision, frozen=True, kw_only=True):

@@ -12,10 +12,10 @@ import msgspec
 from gateway.reading import Reader
 from gateway.replies import Hit, Search
 from gateway.schemas import SearchRequest
-from gateway.views import said_fields, text_of
+from gateway.views import said, said_fields
 from ledger.errors import IntegrityError
 from ledger.limits import INDEX_WAIT_S
-from ledger.memories import MemoryRemembered, RevisionCorrected, born_revision
+from ledger.memories import FRESH, Birth, MetadataPatched, RevisionState, RevisionText, born_revision
 from ledger.message import ScopeIds, Standing, Values
 from ledger.scope import namespaces, sees
 from ledger.verified import Recorded, VerifiedLedger
@@ -95,18 +95,20 @@ class Retrieval:
         """Yield a hit for each neighbour that its lineage's last event says is the head, as the reader may see it."""
         standings = self._standings({item.lineage for item, _ in near}, warnings)
         alive = [(item, score) for item, score in near if _serves(standings.get(item.lineage), item, request)]
-        contents = self._read({standings[item.lineage].content_seq or 0 for item, _ in alive}, warnings)
+        where = {item.lineage: _places(standings[item.lineage]) for item, _ in alive}
+        found = self._read({place for places in where.values() for place in places}, warnings)
         for item, score in alive:
-            standing = standings[item.lineage]
-            content = contents.get(standing.content_seq or 0)
-            if content is None or not _matches(content, item, request, scope):
+            content, meta = (found.get(place) for place in where[item.lineage])
+            if content is None or meta is None or not _is_of(content, meta, item):
                 continue
-            yield self._hit(item, score, standing, content)
+            text = said(content, meta)
+            if _matches(_facts(content), text, request, scope):
+                yield self._hit(item, score, standings[item.lineage], content, text)
 
-    def _hit(self, item: Item, score: float, standing: Standing, content: Recorded) -> Hit:
+    def _hit(self, item: Item, score: float, standing: Standing, content: Recorded, text: RevisionText) -> Hit:
         values = Values("active", standing.trust or "", standing.floor or "")
-        state = msgspec.structs.replace(born_revision(_facts(content), content.entry.position), values=values)
-        fields: dict[str, Any] = said_fields(state, text_of(content), self._show)  # Any: one value of each field's type
+        state = msgspec.structs.replace(self._revision(item, content), values=values)
+        fields: dict[str, Any] = said_fields(state, text, self._show)  # Any: one value of each field's type
         return Hit(
             rank=0,
             score=score,
@@ -117,6 +119,11 @@ class Retrieval:
             superseded_at=None,
             **fields,
         )
+
+    def _revision(self, item: Item, content: Recorded) -> RevisionState:
+        """Return a revision as it was born; one that was held then says in a later event what it superseded."""
+        born = born_revision(_facts(content), content.entry.position)
+        return born if born.values == FRESH else self._reader.revision(item.lineage, item.revision)
 
     def _standings(self, lineages: Iterable[str], warnings: list[str]) -> Mapping[str, Standing]:
         return _each(self._ledger.standings, set(lineages), warnings)
@@ -150,19 +157,30 @@ def _serves(standing: Standing | None, item: Item, request: SearchRequest) -> bo
     return standing.trust in _TIERS[request.min_trust]
 
 
-def _matches(content: Recorded, item: Item, request: SearchRequest, scope: ScopeIds) -> bool:
-    facts = _facts(content)
-    if facts.moves[-1].revision != item.revision or content.entry.envelope.stream != item.lineage:
+def _places(standing: Standing) -> tuple[int, int]:
+    """Return where a head's content and its metadata are."""
+    return standing.content_seq or 0, standing.meta_seq or 0
+
+
+def _is_of(content: Recorded, meta: Recorded, item: Item) -> bool:
+    """Report whether a text, and the event that mended its metadata last, are of the revision that is near."""
+    streams = {content.entry.envelope.stream, meta.entry.envelope.stream}
+    if streams != {item.lineage} or _facts(content).moves[-1].revision != item.revision:
         return False
+    patch = meta.entry.envelope.facts
+    return not isinstance(patch, MetadataPatched) or patch.revision == item.revision
+
+
+def _matches(facts: Birth, text: RevisionText, request: SearchRequest, scope: ScopeIds) -> bool:
     if not sees(scope, visibility=facts.visibility, scope=facts.scope):
         return False
     if request.kinds and facts.kind not in request.kinds:
         return False
-    return set(request.tags) <= set(text_of(content).tags)
+    return set(request.tags) <= set(text.tags)
 
 
-def _facts(content: Recorded) -> MemoryRemembered | RevisionCorrected:
+def _facts(content: Recorded) -> Birth:
     facts = content.entry.envelope.facts
-    if not isinstance(facts, MemoryRemembered | RevisionCorrected):
+    if not isinstance(facts, Birth):
         raise TypeError("a standing names an event that holds no revision")
     return facts

@@ -5,7 +5,7 @@ pydantic stops here. What passes is handed on as plain values that the core trus
 
 import re
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -35,6 +35,9 @@ Period = Literal["day", "month", "year"]
 TrustTier = Literal["unverified", "verified"]
 
 _CONFIDENCE = re.compile(r"0(\.[0-9]{1,6})?|1(\.0{1,6})?")
+_AGE = re.compile(r"([1-9][0-9]{0,5})([hdw])")
+_AGE_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+_HASH = re.compile(r"b3:[0-9a-f]{64}")
 _ACTOR = re.compile(r"(human|agent|service):\S.*", re.DOTALL)
 _RequestT = TypeVar("_RequestT", bound=BaseModel)
 
@@ -85,6 +88,25 @@ def _name(value: str) -> str:
     return value
 
 
+def _age(value: Any) -> Any:  # Any: whatever the caller gave, before pydantic looks at it
+    """Return an age such as 90d, 12h or 4w as a timedelta."""
+    match = _AGE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError("is not an age of at least one hour, such as 90d, 12h or 4w")
+    return int(match[1]) * _AGE_UNITS[match[2]]
+
+
+def _public_hash(value: str) -> str:
+    if not _HASH.fullmatch(value):
+        raise ValueError("is not a hash: b3: and 64 digits of 0-9 a-f")
+    return value
+
+
+def _blind(text: str) -> str:
+    """Return a text as it is compared where neither case nor white space counts."""
+    return " ".join(text.casefold().split())
+
+
 def _identifier(value: str) -> str:
     if not (is_callers_id(value) or (is_ours(value) and kind_of(value) == MEMORY)):
         raise ValueError("is not 1 to 128 characters of A-Z a-z 0-9 . _ : - in another shape than the ledger's own ids")
@@ -115,7 +137,14 @@ Reference = Annotated[Text, Field(min_length=1, max_length=limits.ID_CHARS_MAX)]
 Key = Annotated[Text, Field(min_length=1, max_length=limits.IDEMPOTENCY_KEY_CHARS_MAX)]
 Moment = Annotated[str, BeforeValidator(_moment)]
 Confidence = Annotated[str, AfterValidator(_decimal)]
+Age = Annotated[timedelta, BeforeValidator(_age)]
+PublicHash = Annotated[str, Strict(), AfterValidator(_public_hash)]
+Conversation = Annotated[
+    str, Strict(), Field(max_length=limits.CONVERSATION_CHARS_MAX), AfterValidator(_text), AfterValidator(_said)
+]
+Strictly = Annotated[bool, Strict()]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=limits.TAGS_MAX)]
+Sources = Annotated[tuple[Source, ...], Field(max_length=limits.SOURCES_MAX)]
 
 
 class Request(BaseModel):
@@ -142,7 +171,10 @@ class ScopeRequest(Request):
 
 
 class RememberRequest(ScopeRequest):
-    """A text to remember. `memory_id` names the lineage; one in the shape of ours has to be there already."""
+    """A text to remember. `memory_id` names the lineage; one in the shape of ours has to be there already.
+
+    `predecessor` is the head that it replaces; with `hold` it waits to be published.
+    """
 
     content: Content
     kind: Kind = "fact"
@@ -152,10 +184,14 @@ class RememberRequest(ScopeRequest):
     valid_from: Moment | None = None
     valid_to: Moment | None = None
     review_by: Moment | None = None
-    sources: Annotated[tuple[Source, ...], Field(max_length=limits.SOURCES_MAX)] = ()
+    sources: Sources = ()
     run: Name | None = None
     visibility: Visibility | None = None
+    quote: Content | None = None
+    conversation: Conversation | None = None
     memory_id: Identifier | None = None
+    predecessor: Reference | None = None
+    hold: Strictly = False
     reason: ReasonText | None = None
 
     @property
@@ -172,12 +208,68 @@ class RememberRequest(ScopeRequest):
             raise ValueError("valid_to: lies before valid_from")
         return self
 
+    @model_validator(mode="after")
+    def _is_quoted(self) -> "RememberRequest":
+        """An extracted learning is about one user, and what it rests on was said."""
+        extracted = self.kind == "learning" and self.origin == "llm_extracted"
+        if extracted and self.shown_to != "user":
+            raise ValueError("visibility: an extracted learning is visible to its user only")
+        for name, other in (("quote", self.conversation), ("conversation", self.quote)):
+            if (extracted or other is not None) and getattr(self, name) is None:
+                raise ValueError(f"{name}: is needed: an extracted learning quotes the conversation it comes from")
+        if self.quote is not None and _blind(self.quote) not in _blind(self.conversation or ""):
+            raise ValueError("quote: does not stand in the conversation, word for word")
+        return self
+
 
 class CorrectRequest(Request):
     """The right text for a revision."""
 
     content: Content
     reason: ReasonText | None = None
+
+
+class SuccessorRequest(Request):
+    """One text that takes the place of others; a `kind` and `memory_id` are for what begins a memory of its own."""
+
+    content: Content
+    kind: Kind | None = None
+    tags: Tags | None = None
+    memory_id: Identifier | None = None
+
+
+class SupersedeRequest(Request):
+    """Heads that end, and the texts that take their place."""
+
+    predecessors: Annotated[tuple[Reference, ...], Field(min_length=1, max_length=limits.SUPERSEDED_AT_ONCE_MAX)]
+    successors: Annotated[tuple[SuccessorRequest, ...], Field(min_length=1, max_length=limits.SUPERSEDED_AT_ONCE_MAX)]
+    reason: ReasonText | None = None
+
+
+class PatchRequest(Request):
+    """Metadata that had always been wrong. What is not named stays as it is; None takes a value away."""
+
+    tags: Tags = ()
+    confidence: Confidence | None = None
+    valid_from: Moment | None = None
+    valid_to: Moment | None = None
+    review_by: Moment | None = None
+    sources: Sources = ()
+    reason: ReasonText | None = None
+
+    @property
+    def named(self) -> frozenset[str]:
+        """Return the metadata that the request names."""
+        return frozenset(self.model_fields_set - {"reason"})
+
+    @model_validator(mode="after")
+    def _names_something(self) -> "PatchRequest":
+        if not self.named:
+            raise ValueError(f"names nothing to mend; there are {', '.join(sorted(PATCHABLE))}")
+        return self
+
+
+PATCHABLE = frozenset(PatchRequest.model_fields) - {"reason"}
 
 
 class ReasonRequest(Request):
@@ -190,6 +282,20 @@ class RequiredReasonRequest(Request):
     """A reason that may not."""
 
     reason: RequiredReason
+
+
+class AdmitRequest(RequiredReasonRequest):
+    """Why a revision is vouched for, and on what evidence."""
+
+    evidence: Annotated[tuple[PublicHash, ...], Field(max_length=limits.EVIDENCE_NAMED_MAX)] = ()
+
+
+class PruneRequest(Request):
+    """Which learnings of machines are old enough to go."""
+
+    older_than: Age
+    include_untagged: Annotated[bool, Strict()] = False
+    user: Name | None = None
 
 
 class SearchRequest(ScopeRequest):

@@ -25,10 +25,12 @@ class States:
     def of(self, decider: Decider[Command, Event, StateT], stream: str) -> StateT:
         """Return the state of a stream of that aggregate; the initial one if it has no events."""
         version = self._ledger.walk.stream(stream).version
+        if not version:
+            return decider.initial
         kept = self._kept.get(stream)
         if isinstance(kept, type(decider.initial)) and kept.version == version:
             return kept
-        state = decider.fold(item.event for item in self._ledger.stream(stream)) if version else decider.initial
+        state = decider.fold(item.event for item in self._ledger.stream(stream))
         self.keep(stream, state)
         return state
 

@@ -157,7 +157,7 @@ def said_fields(item: RevisionState, text: RevisionText, show: Callable[[str], s
         "state": item.values.state,
         "trust": item.values.trust,
         "kind": item.kind,
-        "content": text.content,
+        "content": None if is_hidden(item) else text.content,
         "tags": text.tags,
         "scope": shown_scope(item.scope, show),
         "visibility": item.visibility,
@@ -170,7 +170,7 @@ def said_fields(item: RevisionState, text: RevisionText, show: Callable[[str], s
         "supersedes": item.supersedes,
         "superseded_by": item.superseded_by,
         "position": item.content_seq,
-        "content_hash": public(text.content.encode()),
+        "content_hash": None if is_hidden(item) else public(text.content.encode()),
         "applies": None,
         "institutional": None,
         "provenance": {
@@ -253,7 +253,19 @@ def audit_entry(item: Recorded, show: Callable[[str], str]) -> AuditEntry:
             }
             for move in moves
         ),
+        patch=_patch(item),
     )
+
+
+def _patch(item: Recorded) -> dict[str, Any] | None:  # Any: as in AuditEntry
+    """Return what a patch changed: the revision, and the metadata that differs, as it was and as it is since."""
+    facts, payload = item.entry.envelope.facts, item.payload
+    if not isinstance(facts, MetadataPatched) or not isinstance(payload, MetadataPatch):
+        return None
+    before, after = (msgspec.to_builtins(side) for side in (payload.before, payload.after))
+    changed = [name for name in after if before[name] != after[name]]
+    sides = {"before": before, "after": after}
+    return {"revision": facts.revision} | {side: {name: said[name] for name in changed} for side, said in sides.items()}
 
 
 def _derived_end(

@@ -2,7 +2,8 @@
 
 A decision is made without holding the ledger. The committer refuses it if a stream that it read has moved, and then it
 is made again; a refusal is believed only at the ledger's present head, after the key was looked up there: a retry is
-told what its first attempt did, even if by now the same wish would be refused.
+told what its first attempt did, even if by now the same wish would be refused. What changes nothing is believed like a
+refusal, and stores nothing.
 """
 
 import threading
@@ -15,7 +16,7 @@ from msgspec import Struct
 
 from gateway.names import Names
 from gateway.page import Append, Page
-from gateway.receipts import receipt
+from gateway.receipts import receipt, unchanged
 from gateway.replies import Receipt
 from gateway.states import States
 from ledger.chain import broken
@@ -128,7 +129,11 @@ class Writer:
                 self._ledger.catch_up()  # it is told of a ledger that is whole, like any other answer
                 return self._replay(keyed, first)
             try:
-                return self._decide(self._page(), keyed)
+                append = self._decide(self._page(), keyed)
+                if not append.is_idle:
+                    return append
+                if self._ledger.catch_up() == known:
+                    return self._unchanged(append)
             except (IntegrityError, UnavailableError):
                 raise
             except CorrigendaError:
@@ -142,6 +147,8 @@ class Writer:
             if first is not None:
                 return self._replay(keyed, first)
             append = self._decide(page, keyed)
+            if append.is_idle:
+                return self._unchanged(append)
             if keyed.wish.dry_run:
                 return self._receipt(held.would_be(append.draft()), append.warnings, dry_run=True)
             (recorded,) = held.store([page.close(append)])
@@ -151,7 +158,8 @@ class Writer:
         append = page.begin(actor=keyed.wish.actor, request=keyed.request, fingerprint=keyed.fingerprint)
         keyed.wish.decide(append)
         append.warnings = keyed.wish.warn()
-        self._names.shown(append.standing)  # the receipt shows them, and then nothing may fail any more
+        # The receipt shows these names, and then nothing may fail any more.
+        self._names.shown([*append.standing, *(append.about or ())[:1]])
         return append
 
     def _stored(self, append: Append, recorded: Sequence[Recorded]) -> Receipt:
@@ -167,6 +175,17 @@ class Writer:
             dry_run=dry_run,
             unanchored=self._ledger.walk.unanchored,
             warnings=warnings,
+        )
+
+    def _unchanged(self, append: Append) -> Receipt:
+        """Return the receipt of an act after which all is as before. Nothing is stored, its key neither."""
+        return unchanged(
+            append.op,
+            append.about,
+            self._names.known,
+            position=self._ledger.walk.position,
+            incarnation=self._incarnation,
+            unanchored=self._ledger.walk.unanchored,
         )
 
     def _first(self, keyed: _Keyed) -> int | None:

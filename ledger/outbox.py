@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ledger.chain import Entry
-from ledger.message import Move
+from ledger.message import Move, Values
 from ledger.store import QUERIES, Write
 
 
@@ -21,13 +21,18 @@ class Effect(NamedTuple):
 
 
 def effects(entry: Entry) -> list[Effect]:
-    """Return the effects of one entry: each revision that became live, and each that ceased to be."""
+    """Return the effects of one entry: each revision that became live, or ceased to be, or is trusted otherwise."""
     moves: tuple[Move, ...] = getattr(entry.envelope.facts, "moves", ())
-    changed = [move for move in moves if (move.before is not None and move.before.is_live) != move.after.is_live]
+    changed = [move for move in moves if _place(move.before) != _place(move.after)]
     return [
         Effect(entry.position, move.revision, "put" if move.after.is_live else "remove", entry.envelope.stream)
         for move in changed
     ]
+
+
+def _place(values: Values | None) -> str | None:
+    """Return the trust under which a revision is indexed, or None while it is not."""
+    return values.trust if values is not None and values.is_live else None
 
 
 def outbox_writes(entries: Sequence[Entry]) -> list[Write]:

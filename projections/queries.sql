@@ -60,6 +60,14 @@ ON CONFLICT (ledger, gen, id) DO UPDATE SET seq = excluded.seq
 SELECT DISTINCT lineage FROM corrigenda.revision
 WHERE ledger = %(ledger)s AND gen = %(gen)s AND starts_with(revision, %(prefix)s) ORDER BY lineage LIMIT 10
 
+-- name: list_prunable
+-- The revisions of a project, in the order of their texts, that are learnings and hold or have been retired. A row of
+-- which the kind is not known may be one.
+SELECT revision, lineage, content_seq FROM corrigenda.revision
+WHERE ledger = %(ledger)s AND gen = %(gen)s AND project = %(project)s AND state IN ('active', 'retired')
+  AND (kind = 'learning' OR kind IS NULL) AND content_seq > %(after)s
+ORDER BY content_seq LIMIT %(limit)s
+
 -- name: any_revision
 -- Whether a project has revisions at all, and whether one of them is a head.
 SELECT EXISTS (SELECT 1 FROM corrigenda.revision

@@ -280,10 +280,11 @@ def _assert_outbox(ledger_url: str, ledger: str, events: Sequence[Recorded]) -> 
 
 
 def _effects(item: Recorded) -> Iterator[Row]:
-    """Yield what an event asks of the index: to put what became live, to remove what ceased to be."""
+    """Yield what an event asks of the index: to put what became live or changed its tier, to remove what is not."""
     for move in getattr(item.entry.envelope.facts, "moves", ()):
         was, is_now = move.before is not None and move.before.is_live, move.after.is_live
-        if was != is_now:
+        told_apart = move.before is not None and move.before.trust != move.after.trust
+        if was != is_now or (is_now and told_apart):
             yield item.entry.position, move.revision, "put" if is_now else "remove", item.entry.envelope.stream
 
 

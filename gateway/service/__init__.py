@@ -4,14 +4,19 @@ Every write is one append (`writing`), every answer is made from verified entrie
 """
 
 from gateway.service.corrections import CorrectionActs
+from gateway.service.disputing import DisputingActs
 from gateway.service.exporting import ExportActs
 from gateway.service.memories import MemoryActs
 from gateway.service.operating import Operating
 from gateway.service.policy import PolicyUse
 from gateway.service.reading import Reading
+from gateway.service.replacing import ReplacingActs
+from gateway.service.withdrawing import WithdrawingActs
 
 __all__ = ["Gateway"]
 
 
-class Gateway(MemoryActs, CorrectionActs, Reading, PolicyUse, ExportActs, Operating):
+class Gateway(
+    MemoryActs, ReplacingActs, WithdrawingActs, DisputingActs, CorrectionActs, Reading, PolicyUse, ExportActs, Operating
+):
     """One ledger, as one actor uses it. A context manager; safe to share between threads."""

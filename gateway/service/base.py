@@ -1,7 +1,7 @@
 """What every use case needs: who acts, the one way to write, the one way to read."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from gateway import schemas
 from gateway.corrections import Corrections
@@ -25,7 +25,9 @@ from ledger.keys import KeyFiles
 from ledger.verified import VerifiedLedger
 from projections.relay import Relay
 
-REFERENCES = frozenset({"revision", "newer", "older", "correction"})  # the fields of a request that name something
+# The fields of a request that name something; of these, the one that may be None.
+REFERENCES = frozenset({"revision", "newer", "older", "with", "correction", "expected_active"})
+_OPTIONAL = frozenset({"expected_active"})
 
 
 class UseCases:
@@ -48,6 +50,7 @@ class UseCases:
         self._relay = relay
         self._actor = actor
         self._project = project
+        self._clock = clock
         self._names = Names(ledger)
         self._states = states
         self._references = References(ledger, self._names, states, project)
@@ -115,8 +118,9 @@ class UseCases:
         if permission is not None:
             self._require(permission)
         schemas.parse(schemas.Who, actor=self._actor.name, project=self._project, idempotency_key=key)
-        for name in REFERENCES & given.keys():
-            schemas.parse(schemas.ReferenceRequest, id=given[name])
+        for name in sorted(REFERENCES & given.keys()):
+            if given[name] is not None or name not in _OPTIONAL:
+                schemas.parse(schemas.ReferenceRequest, id=given[name])
         request = {"project": self._project, **given}
         wish = Wish(
             operation=operation,
@@ -169,6 +173,11 @@ class UseCases:
         return self._project
 
 
-def listed(values: Sequence[str]) -> Sequence[str]:
-    """Return a list as a tuple; a single string stays one, to be refused: it is no list of its letters."""
-    return values if isinstance(values, str) else tuple(values)
+def listed(values: Any) -> Any:  # Any: what the schema is to check
+    """Return a list as a tuple; whatever is none stays, to be refused: a string is no list of its letters."""
+    if isinstance(values, str | dict):
+        return cast(object, values)
+    try:
+        return tuple(values)
+    except TypeError:
+        return values

@@ -11,7 +11,7 @@ from gateway.service.base import UseCases, listed
 
 
 class MemoryActs(UseCases):
-    """Remember, correct, withdraw, restore and link."""
+    """Remember, correct and link."""
 
     def remember(
         self,
@@ -31,21 +31,33 @@ class MemoryActs(UseCases):
         session: str | None = None,
         task_family: str | None = None,
         visibility: str | None = None,
+        quote: str | None = None,
+        conversation: str | None = None,
         memory_id: str | None = None,
+        predecessor: str | None = None,
+        hold: bool = False,
         reason: str | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
     ) -> Receipt:
         """Store a text as a new memory, or under `memory_id` as the new head of one that has none.
 
-        Errors: VALIDATION_FAILED, FORBIDDEN_ACTOR, STALE_PREDECESSOR (the memory has a head), INVALID_INPUT,
-        MEMORY_NOT_FOUND (an id of ours that is none of this project's memories).
+        With `predecessor` it takes the place of that head; with `hold` it waits to be published, and changes nothing
+        until then. A learning of the origin `llm_extracted` needs its `user`, and a `quote` that stands in the
+        `conversation`; neither of the two is stored.
+
+        Errors: VALIDATION_FAILED, FORBIDDEN_ACTOR (a head that is not the actor's own unverified one),
+        STALE_PREDECESSOR (the memory has another head), INVALID_INPUT, NO_CHANGE, MEMORY_NOT_FOUND (an id of ours that
+        is none of this project's memories), MEMORY_ALREADY_SUPERSEDED and MEMORY_DELETED (the memory has ended, or a
+        machine learns what was forgotten).
         """
         given = {
             "content": content, "kind": kind, "tags": listed(tags), "confidence": confidence, "origin": origin,
             "valid_from": valid_from, "valid_to": valid_to, "review_by": review_by, "sources": listed(sources),
             "run": run, "agent": agent, "user": user, "session": session, "task_family": task_family,
-            "visibility": visibility, "memory_id": memory_id, "reason": reason,
+            "visibility": visibility, "quote": quote, "conversation": conversation, "memory_id": memory_id,
+            "predecessor": predecessor, "hold": hold,
+            "reason": reason,
         }  # fmt: skip
         request = schemas.parse(schemas.RememberRequest, **given)
         return self._write(
@@ -78,67 +90,6 @@ class MemoryActs(UseCases):
             self._decisions.correct(append, revision, request, if_revision)
 
         return self._write("correct", "correct", given, decide, idempotency_key, dry_run)
-
-    def retire(
-        self,
-        revision: str,
-        *,
-        reason: str | None = None,
-        if_revision: int | None = None,
-        idempotency_key: str | None = None,
-        dry_run: bool = False,
-    ) -> Receipt:
-        """Withdraw knowledge that no longer holds. Errors: as `correct`."""
-        schemas.parse(schemas.ReasonRequest, reason=reason)
-
-        given = {"revision": revision, "reason": reason, "if_revision": if_revision}
-
-        def decide(append: Append) -> None:
-            self._decisions.retire(append, revision, reason, if_revision)
-
-        return self._write("retire", "correct", given, decide, idempotency_key, dry_run)
-
-    def revoke(
-        self,
-        revision: str,
-        *,
-        reason: str,
-        if_revision: int | None = None,
-        idempotency_key: str | None = None,
-        dry_run: bool = False,
-    ) -> Receipt:
-        """Withdraw trust in a revision: from this commit on no retrieval serves it. Errors: MEMORY_REVOKED."""
-        schemas.parse(schemas.RequiredReasonRequest, reason=reason)
-
-        given = {"revision": revision, "reason": reason, "if_revision": if_revision}
-
-        def decide(append: Append) -> None:
-            self._decisions.revoke(append, revision, reason, if_revision)
-
-        return self._write("revoke", "revoke", given, decide, idempotency_key, dry_run)
-
-    def restore(
-        self,
-        revision: str,
-        *,
-        reason: str | None = None,
-        if_revision: int | None = None,
-        idempotency_key: str | None = None,
-        dry_run: bool = False,
-    ) -> Receipt:
-        """Undo the latest retirement or revocation; it needs the permission of the act that it undoes.
-
-        A memory stands for its last revision that was withdrawn. Errors: INVALID_TRANSITION,
-        EXPECTED_ACTIVE_MISMATCH (the memory has another head by now).
-        """
-        schemas.parse(schemas.ReasonRequest, reason=reason)
-
-        given = {"revision": revision, "reason": reason, "if_revision": if_revision}
-
-        def decide(append: Append) -> None:
-            self._decisions.restore(append, revision, reason, if_revision)
-
-        return self._write("restore", None, given, decide, idempotency_key, dry_run)
 
     def link(
         self,

@@ -46,11 +46,13 @@ from ledger.memories.facts import (
     RevisionSuperseded,
 )
 from ledger.memories.folding import born_revision
-from ledger.memories.state import FRESH, LineageState, RevisionState, Withdrawal
+from ledger.memories.rules import last_head, live
+from ledger.memories.state import FRESH, HELD, LineageState, RevisionState, Withdrawal
 from ledger.memories.text import Admission, Contradiction, Metadata, MetadataPatch, Provenance, RevisionText
 
 __all__ = [
     "FRESH",
+    "HELD",
     "LINEAGE",
     "Admission",
     "Admit",
@@ -97,4 +99,6 @@ __all__ = [
     "WithdrawLink",
     "Withdrawal",
     "born_revision",
+    "last_head",
+    "live",
 ]

@@ -27,6 +27,7 @@ class Correct(Command, frozen=True, kw_only=True):
     """Replace a revision by one whose meaning is right.
 
     `merged` are heads of other lineages that end in the successor too; `split` are successors in lineages of their own.
+    `scope` is that of the successor, where it cannot be the old one's whole.
     """
 
     revision: str
@@ -36,6 +37,7 @@ class Correct(Command, frozen=True, kw_only=True):
     text: RevisionText
     merged: tuple[str, ...] = ()
     split: tuple[str, ...] = ()
+    scope: ScopeIds | None = None
 
 
 class Retire(Command, frozen=True, kw_only=True):

@@ -116,6 +116,9 @@ def _related(revisions: Revisions, edges: Sequence[Edge]) -> Revisions:
             revisions = _changed(
                 revisions, edge.newer, lambda old, edge=edge: {"supersedes": _with(old.supersedes, edge.older)}
             )
+    for edge in edges:
+        if edge.kind == "proposes" and edge.since is not None and edge.newer in revisions:
+            revisions = _changed(revisions, edge.newer, lambda old: {"proposes": None})
     return revisions
 
 

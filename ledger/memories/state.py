@@ -8,6 +8,7 @@ from ledger.decider import State
 from ledger.message import HEADLESS, ScopeIds, Standing, Values
 
 FRESH = Values("active", "unverified", "verified")
+HELD = Values("processing", "unverified", "verified")
 
 
 class Withdrawal(Struct, frozen=True):

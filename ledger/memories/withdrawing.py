@@ -2,9 +2,9 @@
 
 from ledger.errors import refuse
 from ledger.memories.commands import Forget, Invalidate, Restore, Retire, Revoke
-from ledger.memories.facts import MemoryRestored, MemoryRetired, RevisionRevoked
-from ledger.memories.rules import allowed, known, live, moved, standing
-from ledger.memories.state import LineageState
+from ledger.memories.facts import MemoryForgotten, MemoryRestored, MemoryRetired, RevisionRevoked
+from ledger.memories.rules import known, left_by, live, moved, present, refuse_state, standing
+from ledger.memories.state import LineageState, Withdrawal
 from ledger.message import HEADLESS, Event, Reason, Values
 
 
@@ -16,29 +16,36 @@ def retire(state: LineageState, command: Retire) -> Event:
 
 
 def revoke(state: LineageState, command: Revoke) -> Event:
-    old = known(state, command.revision)
+    """Withdraw trust from a revision in whatever state, unless nobody relies on it any more."""
+    old = present(state, command.revision, "revoked", restorable=("forgotten", "erased"))
+    if old.values.state == "rejected":
+        refuse_state(old, "What was rejected was never relied on, so there is no trust to revoke.")
     if old.values.trust == "revoked":
         refuse("MEMORY_REVOKED", "This revision is revoked already.", revision_id=command.revision)
-    moves = (moved(old, Values(old.values.state, "revoked", old.values.floor)),)
-    left = HEADLESS if state.head == command.revision else state.standing
-    return Event(
-        facts=RevisionRevoked(moves=moves, standing=left),
-        payload=Reason(reason=command.reason),
-        position=command.first,
+    facts = RevisionRevoked(
+        moves=(moved(old, Values(old.values.state, "revoked", old.values.floor)),),
+        standing=left_by(state, command.revision),
     )
+    return Event(facts=facts, payload=Reason(reason=command.reason), position=command.first)
+
+
+def forget(state: LineageState, command: Forget) -> Event:
+    """Withdraw a revision from view, whatever its state. Its predecessor does not become the head for it."""
+    old = present(state, command.revision, "forgotten", restorable=("forgotten", "erased"))
+    facts = MemoryForgotten(
+        cause=command.cause,
+        moves=(moved(old, Values("forgotten", old.values.trust, old.values.floor)),),
+        standing=left_by(state, command.revision),
+    )
+    return Event(facts=facts, payload=Reason(reason=command.reason), position=command.first)
 
 
 def restore(state: LineageState, command: Restore) -> Event:
     old = known(state, command.revision)
     if not old.withdrawals:
-        refuse(
-            "INVALID_TRANSITION",
-            "Nothing was withdrawn of this revision, so there is nothing to restore.",
-            state=old.values.state,
-            allowed=allowed(old),
-        )
+        refuse_state(old, "Nothing was withdrawn of this revision, so there is nothing to restore.")
     undone = old.withdrawals[-1]
-    back = Values(undone.before.state, undone.before.trust, old.values.floor)
+    back = _before(old.values, undone)
     left = state.standing
     if back.is_live:
         if state.head is not None:
@@ -52,9 +59,13 @@ def restore(state: LineageState, command: Restore) -> Event:
     return Event(facts=facts, payload=Reason(reason=command.reason), position=command.first)
 
 
-def forget(state: LineageState, command: Forget) -> Event:
-    """Withdraw a revision from view, whatever its state."""
-    raise NotImplementedError
+def _before(values: Values, undone: Withdrawal) -> Values:
+    """Return what a revision's values become when a withdrawal is undone.
+
+    A revocation took trust alone, and what was rejected meanwhile stays so.
+    """
+    state = values.state if undone.act == "revoke" else undone.before.state
+    return Values(state, undone.before.trust, values.floor)
 
 
 def invalidate(state: LineageState, command: Invalidate) -> Event:

@@ -97,7 +97,7 @@ def test_a_dry_run_stores_nothing_and_promises_nothing(gateway: Gateway, ledger_
         gateway.remember("another", memory_id="lift", agent="otis", dry_run=True),
         gateway.correct(kept.revision_id or "", "six floors", dry_run=True),
         gateway.retire(kept.revision_id or "", dry_run=True),
-        gateway.revoke(kept.revision_id or "", reason="doubt", dry_run=True),
+        gateway.forget(kept.revision_id or "", dry_run=True),
         gateway.restore(gone.revision_id or "", dry_run=True),
         gateway.link(kept.memory_id or "", gone.memory_id or "", dry_run=True),
     ]
@@ -145,7 +145,8 @@ def test_correcting_what_is_no_head_names_successor_and_head(gateway: Gateway, l
     with refused("MEMORY_ALREADY_SUPERSEDED") as caught:
         gateway.correct(a.revision_id or "", "d")
 
-    assert caught.details == {"superseded_by": [b.revision_id], "head": c.revision_id}
+    expected = {"revision_id": a.revision_id, "superseded_by": [b.revision_id], "head": c.revision_id}
+    assert caught.details == expected
     assert not caught.error.retriable
     assert last_position(ledger_url) == before
 

@@ -293,8 +293,9 @@ def test_restore_never_makes_a_second_head() -> None:
 
 def test_restore_needs_a_withdrawal() -> None:
     """The refusal lists what the revision does allow."""
-    ONE.when(Restore(revision=A)).refused("INVALID_TRANSITION", state="active", allowed=["correct", "retire", "revoke"])
-    TWO.when(Restore(revision=A)).refused("INVALID_TRANSITION", state="superseded", allowed=["revoke"])
+    acts = ["correct", "supersede", "patch", "retire", "contest", "forget", "admit", "revoke"]
+    ONE.when(Restore(revision=A)).refused("INVALID_TRANSITION", state="active", allowed=acts)
+    TWO.when(Restore(revision=A)).refused("INVALID_TRANSITION", state="superseded", allowed=["forget", "revoke"])
 
 
 def test_restore_refuses_what_is_not_there() -> None:

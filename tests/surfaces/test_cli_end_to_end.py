@@ -321,3 +321,20 @@ def test_a_correction_from_its_record_to_its_revocation(ledger: str) -> None:
     assert again.code == 5 and refused(again, "INVALID_TRANSITION")
     unknown = corrigenda("corrections", "show", "cor_01J9ZKAAAAAAAAAAAAAAAAAAAA")
     assert unknown.code == 3 and refused(unknown, "CORRECTION_NOT_FOUND")
+
+
+def test_what_takes_the_place_of_what(ledger: str) -> None:
+    """LM-16, RC-28, RC-43: held, published, patched, merged and split by words, as the story of each tells."""
+    held = answer("memories", "remember", "user lives in Bremen", "--predecessor", "home", "--hold")
+    assert answer("show", "home")["content"] == "user lives in Hamburg"
+    assert answer("memories", "publish", "home", "--reason", "she said so")["revision_id"] == held["revision_id"]
+    assert answer("memories", "patch", "home", "--tag", "address")["outcome"] == "stored"
+    assert answer("memories", "patch", "home", "--tag", "address")["outcome"] == "unchanged"
+    assert "tags none → address" in corrigenda("explain", "home").out
+    answer("memories", "remember", "user has a flat", "--id", "flat")
+    merged = answer("memories", "supersede", "home", "flat", "--with", "user has a flat in Bremen")
+    assert answer("explain", "flat")["provenance"]["supersededBy"] == merged["revision_id"]
+    split = answer("memories", "supersede", "home", "--with", "user lives in Bremen", "user has a flat")
+    assert answer("explain", merged["revision_id"])["superseded_by"] == split["successors"]
+    assert corrigenda("lineage", "home").code == corrigenda("log", "--graph").code == 0
+    assert refused(corrigenda("memories", "supersede", "flat", "--with", "x"), "INVALID_TRANSITION")

@@ -1,5 +1,7 @@
 """What people read: every answer as text."""
 
+from typing import Any
+
 import pytest
 from cli_hands import (
     MEM,
@@ -24,12 +26,26 @@ from gateway import replies
 ZERO = "2026-01-02T03:04:05.000000Z"
 
 
-def moved(type_: str, *, seq: int = 4, reason: str | None = None, **move: str) -> replies.AuditEntry:
+def moved(
+    type_: str,
+    *,
+    seq: int = 4,
+    reason: str | None = None,
+    patch: dict[str, Any] | None = None,  # Any: as in AuditEntry
+    **move: str,
+) -> replies.AuditEntry:
     """One event of a story, in which the revision moves as given."""
     names = ("from_state", "from_trust", "to_state", "to_trust")
     moves: tuple[dict[str, str | None], ...] = ({"revision": REV, **{name: move.get(name) for name in names}},)
     return replies.AuditEntry(
-        seq=seq, type=type_, at=T2, actor="human:ana", trace_id="op_1", reason=reason, moves=moves if move else ()
+        seq=seq,
+        type=type_,
+        at=T2,
+        actor="human:ana",
+        trace_id="op_1",
+        reason=reason,
+        moves=moves if move else (),
+        patch=patch,
     )
 
 
@@ -110,6 +126,17 @@ class TestTexts:
         assert f"began with {REV}; the head is {NEXT}." in story
         assert "by human:ana" in story and "why: moved in May" in story
         assert f"{REV}: active, unverified → superseded, unverified" in story
+
+    def test_an_explanation_says_what_a_patch_changed(self) -> None:
+        """RC-28: each piece of metadata as it was and as it is, stored text made inert."""
+        patch = {
+            "revision": REV,
+            "before": {"tags": ["old", "b"], "valid_to": None},
+            "after": {"tags": [], "valid_to": "\x1b[2K"},
+        }
+        story = views.explanation(explanation(audit=(moved("metadata.patched.v1", patch=patch),)))
+        assert f"      {REV}: tags old, b → none\n" in story
+        assert f"      {REV}: valid_to none → \\x1b[2K" in story
 
     def test_an_explanation_without_a_head(self) -> None:
         """A headless lineage is told to serve nothing."""

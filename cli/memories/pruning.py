@@ -1,0 +1,30 @@
+"""Withdrawing what machines learned long ago."""
+
+import click
+
+from cli import views
+from cli.context import Session, pass_session
+from cli.options import Verb
+from cli.output import give
+
+
+@click.command(
+    cls=Verb,
+    epilog="\b\nExamples:\n  corrigenda memories prune --older-than 90d --dry-run\n"
+    "  corrigenda memories prune --older-than 26w --user ana --project ap",
+)
+@click.option("--older-than", required=True, metavar="AGE", help="How old at least: 90d, 12h or 4w.")
+@click.option("--include-untagged", is_flag=True, help="Also those of which is only known that they were imported.")
+@click.option("--user", metavar="U", help="Only learnings about this user.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be withdrawn.")
+@pass_session
+def prune(session: Session, older_than: str, include_untagged: bool, user: str | None, dry_run: bool) -> None:
+    """Withdraw old learnings that nobody vouched for.
+
+    Learnings that machines made are retired; those that a correction had invalidated are forgotten. What people said,
+    and what was verified, stays.
+    """
+    session.require_project()
+    with session.gateway() as gateway:
+        done = gateway.prune(older_than, include_untagged=include_untagged, user=user, dry_run=dry_run)
+    give(session, done, lambda: views.pruned(done, dry_run=dry_run))
