@@ -1,12 +1,17 @@
 """What is forgotten: shown without its text, not learned again by a machine, brought back by whoever may."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from corrigenda import Receipt
+from gateway.deciding import beginning
+from gateway.deciding.burying import refuse_buried
+from gateway.page import Append
 from gateway.service import Gateway
+from ledger.digest import LedgerKeys
 from tests.house import last_position, refused, types, written
 from tests.integration.conftest import Here
 from tests.pep_histories import EXCERPT, lines_of, packed
@@ -128,6 +133,25 @@ def test_no_id_leads_past_a_tombstone(gateway: Gateway) -> None:
 
     gateway.restore("old")
     assert gateway.remember("rumour", origin="llm_extracted", memory_id="headless").outcome == "stored"
+
+
+def test_a_text_that_is_forgotten_meanwhile_is_not_learned(open_here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a machine that found no tombstone, when the text is forgotten before it is stored, it is refused."""
+    machine, person = open_here(actor="agent:scout"), open_here()
+    person.remember("rumour", memory_id="old")
+    looks: list[str] = []
+
+    def look_slowly(append: Append, keys: LedgerKeys, **what: Any) -> None:  # Any: as it is called
+        refuse_buried(append, keys, **what)
+        looks.append("no tombstone")
+        person.forget("old")
+
+    monkeypatch.setattr(beginning, "refuse_buried", look_slowly)
+    with refused("MEMORY_DELETED"):
+        machine.remember("rumour", origin="llm_extracted")
+
+    assert looks == ["no tombstone"]
+    assert [item.state for item in person.history("old").items] == ["forgotten"]
 
 
 def test_a_tombstone_is_of_one_project(open_here: Here) -> None:

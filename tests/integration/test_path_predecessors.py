@@ -1,7 +1,12 @@
 """A text that takes the place of a head: named as its predecessor, held first, by whoever may, and searched for."""
 
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
+from corrigenda import CorrigendaError, Receipt
 from gateway.service import Gateway
 from tests.house import last_position, refused, types, written
 from tests.integration.conftest import Here
@@ -154,3 +159,29 @@ def test_publishing_needs_the_permission_to_correct(open_here: Here) -> None:
     again = open_here().publish(held.revision_id or "", idempotency_key="k")
     assert (first.replayed, again.replayed, again.revision_id) == (False, True, held.revision_id)
     assert [hit.content for hit in scout.search("one").hits] == ["one"]
+
+
+def test_a_text_is_published_or_rejected_never_both(open_here: Here) -> None:
+    """LM-22: given a held text that is rejected while it is published, one of the two is refused, and it stays so."""
+    here, there = open_here(), open_here(actor="human:bea")
+    gate = threading.Barrier(2)
+
+    def decide(act: Callable[[str], Receipt], revision: str) -> str:
+        gate.wait(30)
+        try:
+            return act(revision).events[-1].type
+        except CorrigendaError as error:
+            return error.code
+
+    with ThreadPoolExecutor(2) as pool:
+        for number in range(10):
+            first = here.remember(f"text {number}", memory_id=f"m{number}").revision_id
+            held = here.remember(f"other {number}", predecessor=f"m{number}", hold=True).revision_id or ""
+            told = sorted(pool.map(decide, [here.publish, there.reject_revision], [held, held]))
+            state = here.show(held).state
+            published, rejected = (
+                ["INVALID_INPUT", "revision.published.v1"],
+                ["INVALID_TRANSITION", "revision.rejected.v1"],
+            )
+            assert (state, told) in (("active", published), ("rejected", rejected))
+            assert here.show(f"m{number}").revision_id == (held if state == "active" else first)

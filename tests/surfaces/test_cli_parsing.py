@@ -74,7 +74,7 @@ def test_what_was_not_given_is_left_to_the_settings(gateway: Stub) -> None:
         ["memories", "remember", "x", "--subject", "s"],
         ["memories", "search", "q", "--as-of", T1],
         ["memories", "prune", "--older-than", "90d", "--agent", "a"],
-        ["export", "supersession", MEM],
+        ["export", "ledger"],
         ["db", "wait"],
     ],
 )
