@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -52,7 +52,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         counted.append("stream")
         return one(self, stream)
 
-    def streams(self: Store, streams: object) -> object:
+    def streams(self: Store, streams: Iterable[str]) -> object:
         counted.append("streams")
         return many(self, streams)
 

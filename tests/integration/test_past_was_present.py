@@ -43,7 +43,7 @@ def told(gateway: Gateway, at: int | None = None) -> Told:
     found: Told = {}
     for name in NAMES:
         story = gateway.explain(name, at=at)
-        fields = {field: getattr(story, field) for field in story.__struct_fields__}
+        fields: dict[str, object] = {field: getattr(story, field) for field in story.__struct_fields__}
         found[name] = fields | {"at_position": None}
     return found
 
@@ -64,9 +64,8 @@ def without(found: Told, revisions: set[str]) -> Told:
 def test_every_moment_is_told_as_it_was(gateway: Gateway, seed: int) -> None:
     """Given forty acts of every kind, when each moment between them is explained afterwards, then as it was then."""
     chance = random.Random(seed)
-    for name in NAMES:
-        last = gateway.remember(f"first {name}", memory_id=name)
-    moments: dict[int, Told] = {last.position: told(gateway)}
+    begun = [gateway.remember(f"first {name}", memory_id=name) for name in NAMES]
+    moments: dict[int, Told] = {begun[-1].position: told(gateway)}
     kinds: set[str] = set()
     while len(moments) < ACTS:
         try:
