@@ -1,4 +1,4 @@
-"""`show`, `history`, `explain` and `log`: what a reader asks about the past. None of them writes."""
+"""`show` and `log`: what a reader asks about revisions and events. Neither writes."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -72,31 +72,6 @@ def _show_raw(session: Session, what: str, seq: int | None, min_position: str | 
     with writing():
         sys.stdout.flush()
         sys.stdout.buffer.write(stored)
-
-
-@click.command(cls=Verb, epilog="\b\nExample:\n  corrigenda history pep-241 --project peps")
-@click.argument("memory", metavar="ID")
-@reads
-@pass_session
-def history(session: Session, memory: str, min_position: str | None) -> None:
-    """Show every revision of a memory, in version order."""
-    with session.gateway(create=False, replay=False, reach=min_position) as gateway:
-        found = gateway.history(full_id(gateway, memory))
-    give(session, found, lambda: views.history(found, paint=session.paint), items="items")
-
-
-@click.command(cls=Verb, epilog="\b\nExample:\n  corrigenda explain rev_01J9ZK")
-@click.argument("what", metavar="ID")
-@reads
-@pass_session
-def explain(session: Session, what: str, min_position: str | None) -> None:
-    """Tell why a revision stands as it does.
-
-    What happened to it, who did it and why, and what stands in its place.
-    """
-    with session.gateway(create=False, replay=False, reach=min_position) as gateway:
-        story = gateway.explain(full_id(gateway, what))
-    give(session, story, lambda: views.explanation(story, paint=session.paint))
 
 
 @click.command(

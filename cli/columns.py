@@ -2,7 +2,7 @@
 
 A stream is alive from its first line to its last one, whose dot is open: what stands below it in the column is another
 stream. Where the last one is not known, because the log goes on, the stream that has been silent longest gives up its
-column when there are too many.
+column when there are too many. Events of one append in several streams, as of a merge, are joined across the columns.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,12 +21,15 @@ def draw(
     """Yield the lines of each event, as one string; `last` says at which position each stream is listed last."""
     columns: list[str | None] = []
     seen: dict[str, int] = {}
+    append, first_at = "", 0  # the append whose events are being drawn, and the column of its first one
     for count, item in enumerate(items):
         at = _column(columns, item.stream, seen, bounded=last is None)
         seen[item.stream] = count
         first, *further = text(item).split("\n")
         ends = not item.stream or (last is not None and last.get(item.stream) == item.seq)
-        line = f"{_cells(columns, at, _END if ends else _DOT)}  {first}"
+        if not item.trace_id or item.trace_id != append:
+            append, first_at = item.trace_id, at
+        line = f"{_cells(columns, at, _END if ends else _DOT, joined=first_at)}  {first}"
         if ends:
             _leave(columns, at)
         yield "\n".join([line, *(f"{_cells(columns)}  {rest}".rstrip() for rest in further)])
@@ -53,5 +56,21 @@ def _leave(columns: list[str | None], at: int) -> None:
         columns.pop()
 
 
-def _cells(columns: list[str | None], at: int | None = None, dot: str = _DOT) -> str:
-    return " ".join(dot if n == at else " " if stream is None else _BAR for n, stream in enumerate(columns))
+def _cells(columns: list[str | None], at: int | None = None, dot: str = _DOT, *, joined: int | None = None) -> str:
+    """Draw one line of cells; the dot is joined with another column, which may have ended and gone since."""
+    if at is None or joined is None or joined == at:
+        return " ".join(dot if n == at else " " if stream is None else _BAR for n, stream in enumerate(columns))
+    low, high = min(at, joined), max(at, joined)
+    cells: list[str] = []
+    for n in range(max(len(columns), high + 1)):
+        alive = n < len(columns) and columns[n] is not None
+        if n == at:
+            cell = dot
+        elif n == joined:
+            cell = ("├" if alive else "╰") if joined < at else ("┤" if alive else "╯")
+        elif low < n < high:
+            cell = "┼" if alive else "─"
+        else:
+            cell = _BAR if alive else " "
+        cells.append(cell + ("─" if low <= n < high else " "))
+    return "".join(cells).rstrip()

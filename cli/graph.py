@@ -1,7 +1,8 @@
 """Three drawings of a lineage: a tree, lanes as version control draws them, and DOT. Pure: a reply in, text out.
 
 Newest first; an edge leads from what supersedes to what is superseded. A lineage has no cycles; a reply that has
-some is still drawn, each node once.
+some is still drawn, each node once. What else is between two nodes, a contradiction or a correction, is said beside
+them in a drawing of characters, and is an edge of its own in DOT.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from cli.text import clip, inert
 
 if TYPE_CHECKING:
-    from gateway.replies import Lineage, LineageNode
+    from gateway.replies import Lineage, LineageEdge, LineageNode
 
 _LABEL_COLUMNS = 60
 _DASH, _BAR, _DOT, _AGAIN = "─", "│", "●", "○"
@@ -25,27 +26,55 @@ _CORNERS = {"": " ", "ud": _BAR, "lr": _DASH, "dl": "╮", "dr": "╭", "ul": "�
 }
 
 
+_DRAWN = ("supersedes", "proposes")  # the kinds of edges that lead from newer to older
+_LINES = {"proposes": "dashed", "conflicts": "dotted", "corrects": "dotted"}
+_BOXES = {"memory": "box", "revision": "oval", "correction": "note"}
+
+
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A lineage made ready for drawing: nodes in a fair order, and each one's older and newer neighbours."""
+    """A lineage made ready for drawing: nodes in a fair order, each one's older and newer neighbours, and its notes."""
 
     nodes: Mapping[str, "LineageNode"]
     older: Mapping[str, tuple[str, ...]]
     newer: Mapping[str, tuple[str, ...]]
+    notes: Mapping[str, str]
 
     def heads(self) -> list[str]:
         return [node for node in self.nodes if not self.newer[node]]
 
 
 def _shape(lineage: "Lineage") -> _Shape:
-    nodes = {node.id: node for node in sorted(lineage.nodes, key=lambda node: node.id != lineage.root)}
+    beside = [node for node in lineage.nodes if node.type != "correction"]
+    nodes = {node.id: node for node in sorted(beside, key=lambda node: node.id != lineage.root)}
     older: dict[str, list[str]] = {node: [] for node in nodes}
     newer: dict[str, list[str]] = {node: [] for node in nodes}
+    known = {node: set[str]() for node in nodes}
     for edge in lineage.edges:
-        if edge.source in nodes and edge.target in nodes and edge.target not in older[edge.source]:
+        if edge.kind not in _DRAWN or edge.source not in nodes or edge.target not in nodes:
+            continue
+        if edge.target not in known[edge.source]:
+            known[edge.source].add(edge.target)
             older[edge.source].append(edge.target)
             newer[edge.target].append(edge.source)
-    return _Shape(nodes, {n: tuple(o) for n, o in older.items()}, {n: tuple(o) for n, o in newer.items()})
+    return _Shape(
+        nodes, {n: tuple(o) for n, o in older.items()}, {n: tuple(o) for n, o in newer.items()}, _notes(lineage)
+    )
+
+
+def _notes(lineage: "Lineage") -> dict[str, str]:
+    """Return what is said beside a node: what contradicts it, what it proposes to replace, what corrects it."""
+    nodes = {node.id: node for node in lineage.nodes}
+    said: dict[str, list[str]] = {}
+    for edge in lineage.edges:
+        if edge.kind == "conflicts":
+            said.setdefault(edge.source, []).append(f"conflicts with {inert(edge.target)}")
+            said.setdefault(edge.target, []).append(f"conflicts with {inert(edge.source)}")
+        elif edge.kind == "proposes":
+            said.setdefault(edge.source, []).append("held to replace what is below it")
+        elif edge.kind == "corrects" and edge.source in nodes:
+            said.setdefault(edge.target, []).append(f"corrected by {caption(nodes[edge.source])}")
+    return {node: f"  ({'; '.join(parts)})" for node, parts in said.items()}
 
 
 def caption(node: "LineageNode") -> str:
@@ -55,15 +84,22 @@ def caption(node: "LineageNode") -> str:
     return "  ".join(part for part in (inert(node.id), version, inert(node.state), label) if part)
 
 
+def _said(shape: _Shape, node: str, home: str) -> str:
+    """Return a node's caption, the memory that a revision is of where it is not that of the drawing, and its notes."""
+    memory = shape.nodes[node].memory_id
+    where = f"  of {inert(memory)}" if memory is not None and memory != home else ""
+    return f"{caption(shape.nodes[node])}{where}{shape.notes.get(node, '')}"
+
+
 def tree(lineage: "Lineage") -> str:
     """Return a tree: below a node hangs what it superseded; a node that was drawn already is only named again."""
     shape, drawn = _shape(lineage), set[str]()
-    trees = [_branch(shape, head, drawn) for head in shape.heads()]
-    trees += [_branch(shape, node, drawn) for node in shape.nodes if node not in drawn]
+    trees = [_branch(shape, head, drawn, lineage.root) for head in shape.heads()]
+    trees += [_branch(shape, node, drawn, lineage.root) for node in shape.nodes if node not in drawn]
     return "\n\n".join("\n".join(lines) for lines in trees if lines)
 
 
-def _branch(shape: _Shape, top: str, drawn: set[str]) -> list[str]:
+def _branch(shape: _Shape, top: str, drawn: set[str], home: str) -> list[str]:
     if top in drawn:
         return []
     lines: list[str] = []
@@ -74,7 +110,7 @@ def _branch(shape: _Shape, top: str, drawn: set[str]) -> list[str]:
             lines.append(f"{lead}{_AGAIN} {inert(node)}  (drawn above)")
             continue
         drawn.add(node)
-        lines.append(f"{lead}{_DOT} {caption(shape.nodes[node])}")
+        lines.append(f"{lead}{_DOT} {_said(shape, node, home)}")
         older = shape.older[node]
         if len(older) == 1:
             lines.append(f"{hang}{_BAR}")
@@ -134,7 +170,7 @@ def lanes(lineage: "Lineage") -> str:
             lines.append(board.gap())  # or the head would look like the older one of what stood in its column
         at = board.column_of(node)
         lines += _join(board, node, at)
-        lines.append(board.row(at, caption(shape.nodes[node])))
+        lines.append(board.row(at, _said(shape, node, lineage.root)))
         lines += _split(board, at, shape.older[node])
     return "\n".join(lines)
 
@@ -187,17 +223,21 @@ def dot(lineage: "Lineage") -> str:
     """Return the graph in Graphviz's language, newest at the top."""
     names = {node.id for node in lineage.nodes}
     lines = [_dot_node(node, lineage.root) for node in lineage.nodes]
-    lines += [
-        f"  {_quoted(edge.source)} -> {_quoted(edge.target)} [label={_quoted(edge.kind)}];"
-        for edge in lineage.edges
-        if edge.source in names and edge.target in names
-    ]
+    lines += [_dot_edge(edge) for edge in lineage.edges if edge.source in names and edge.target in names]
     return "\n".join(["digraph lineage {", "  node [shape=box];", *lines, "}"])
 
 
 def _dot_node(node: "LineageNode", root: str) -> str:
     asked = ", penwidth=2" if node.id == root else ""
-    return f"  {_quoted(node.id)} [label={_quoted(caption(node))}{asked}];"
+    box = _BOXES.get(node.type, "box")
+    return f"  {_quoted(node.id)} [label={_quoted(caption(node))}, shape={box}{asked}];"
+
+
+def _dot_edge(edge: "LineageEdge") -> str:
+    """Return an edge; two that contradict each other stand side by side, and a correction beside what it corrects."""
+    style = f", style={_LINES[edge.kind]}" if edge.kind in _LINES else ""
+    side = ", dir=none, constraint=false" if edge.kind == "conflicts" else ""
+    return f"  {_quoted(edge.source)} -> {_quoted(edge.target)} [label={_quoted(edge.kind)}{style}{side}];"
 
 
 def _quoted(text: str) -> str:

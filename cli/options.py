@@ -259,6 +259,23 @@ def read_moment(ctx: click.Context, param: click.Parameter, value: str | None) -
         raise click.BadParameter(message, ctx, param) from error
 
 
+def read_at(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Return a position as it is, and a time with its zone as the ledger writes times."""
+    if value is None or re.fullmatch(r"([0-9]{1,16}\.)?[0-9]{1,16}", value):
+        return value
+    if not is_moment(value):
+        message = (
+            f"{value!r} is neither a position, such as 812, nor a time with its zone, such as 2026-01-02T03:04:05Z."
+        )
+        raise click.BadParameter(message, ctx, param)
+    return read_moment(ctx, param, value)
+
+
+def is_moment(word: str) -> bool:
+    """Report whether a word is meant as a moment of the past: a position, or something that begins as a day."""
+    return re.match(r"([0-9]{1,16}\.)?[0-9]{1,16}$|[0-9]{4,5}-[0-9]{2}-[0-9]{2}($|[T ])", word, re.ASCII) is not None
+
+
 def read_event_type(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """Check the type of an event: one that no event can have would only ever find nothing."""
     if value is None:

@@ -146,7 +146,8 @@ def history(found: "History", *, paint: Paint = plain) -> str:
 def explanation(story: "Explanation", *, paint: Paint = plain) -> str:
     """How a revision stands and why, what it says, and the story of its lineage."""
     title = f"{inert(story.memory_id)}  version {story.version}  {story.revision_id}"
-    parts = [paint("bold", title), _lead(story, paint), _content(story), "", _head(story)]
+    then = [] if story.at_position is None else [f"As it stood at position {story.at_position}."]
+    parts = [paint("bold", title), *then, _lead(story, paint), _content(story), "", _head(story)]
     told = [paint("bold", "What happened"), *(_audit(entry) for entry in story.audit)]
     return "\n".join([*parts, "", *told, "", pairs([("trust", inert(story.trust)), *_particulars(story)])])
 

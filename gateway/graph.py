@@ -1,6 +1,6 @@
 """Links between memories: stated, withdrawn and followed through the memories' own states."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from gateway.page import Append
 from ledger.errors import refuse
@@ -43,19 +43,24 @@ def older_than(lineage: str, state: LineageState) -> list[str]:
 
 
 def link_would_cycle(state: Callable[[str], LineageState], *, newer: str, older: str) -> bool:
-    """Report whether `older` already supersedes `newer`, directly or through others."""
-    return newer in reach(older, lambda item: older_than(item, state(item)))
+    """Report whether `older` already supersedes `newer`, directly or through others.
+
+    It is followed from both ends in turn, and known as soon as one side ends: everything on that side was read then, so
+    that no link can be stated there meanwhile. A long chain that grows at its end is not followed each time.
+    """
+    below = levels(older, lambda item: older_than(item, state(item)))
+    above = levels(newer, lambda item: newer_than(item, state(item)))
+    return any(newer in down or older in up for down, up in zip(below, above, strict=False))
 
 
-def reach(start: str, following: Callable[[str], Iterable[str]], depth: int | None = None) -> dict[str, int]:
-    """Return everything reachable from `start`, itself included, with its distance, nearest first."""
-    distance = {start: 0}
-    frontier = [start]
-    while frontier and (depth is None or distance[frontier[0]] < depth):
-        found = [item for near in frontier for item in following(near)]
-        frontier = [item for item in dict.fromkeys(found) if item not in distance]
-        distance.update(dict.fromkeys(frontier, max(distance.values()) + 1))
-    return distance
+def levels(start: str, following: Callable[[str], Iterable[str]]) -> Iterator[list[str]]:
+    """Yield what is reachable from `start`, step by step: itself first, nothing twice."""
+    seen, frontier = {start}, [start]
+    while frontier:
+        yield frontier
+        found = dict.fromkeys(item for near in frontier for item in following(near))
+        frontier = [item for item in found if item not in seen]
+        seen.update(frontier)
 
 
 def _project(state: LineageState) -> str | None:

@@ -112,6 +112,17 @@ class References:
 
     def locate(self, reference: str) -> tuple[str, str | None]:
         """Return the lineage that is meant, and the revision if one was named."""
+        found = self.place(reference)
+        self.check(self._states.lineage(found[0]))
+        return found
+
+    def check(self, state: LineageState) -> None:
+        """Refuse a lineage of another project in the words for one that there is not."""
+        if not self.holds(state):
+            raise not_found()
+
+    def place(self, reference: str) -> tuple[str, str | None]:
+        """Return what `locate` does, whichever project it belongs to: for whoever reads the lineage and checks it."""
         found: tuple[str, str | None] | None
         if not is_ours(reference):
             found = self._by_name(reference)
@@ -121,7 +132,7 @@ class References:
             found = (reference, None)
         else:
             found = None
-        if found is None or not self._in_project(self._states.lineage(found[0])):
+        if found is None:
             raise not_found()
         return found
 
@@ -161,7 +172,8 @@ class References:
         lineage = self._ledger.walk.lineages([revision]).get(revision)
         return None if lineage is None else (lineage, revision)
 
-    def _in_project(self, state: LineageState) -> bool:
+    def holds(self, state: LineageState) -> bool:
+        """Report whether a lineage is of the project; without a project any is that has begun."""
         if state.latest is None:
             return False
         return self._project_name is None or state.revisions[state.latest].scope.project == self.project

@@ -12,6 +12,11 @@ POLL_S = 0.02
 _POSITION = re.compile(r"(?:(\d{1,9})\.)?(\d{1,16})", re.ASCII)
 
 
+def is_position(text: str) -> bool:
+    """Report whether a text has the shape of a position."""
+    return _POSITION.fullmatch(text) is not None
+
+
 def parse_position(text: str, *, incarnation: int) -> int:
     """Return the position, or VALIDATION_FAILED if it is none or of another incarnation."""
     found = _POSITION.fullmatch(str(text))

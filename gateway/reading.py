@@ -1,19 +1,21 @@
 """The reads: every answer is folded from verified entries; read models only say where to look."""
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from gateway.graph import newer_than, older_than, reach
+from gateway.between import Between
+from gateway.diffing import patched_revision, revision_diff
+from gateway.lineages import Surroundings
 from gateway.names import Names, References
 from gateway.page import Append
+from gateway.past import Moment, Moments
 from gateway.positions import no_event
-from gateway.replies import EventDetail, Explanation, History, Lineage, LineageEdge, LineageNode, LogItem, Revision
+from gateway.replies import EventDetail, Explanation, History, Lineage, LogItem, Revision, RevisionDiff
 from gateway.schemas import ScopeRequest
 from gateway.states import States
+from gateway.viewing import Viewing
 from gateway.views import (
-    LineageView,
     audit,
     chain_fields,
     correction_text_of,
@@ -22,17 +24,14 @@ from gateway.views import (
     revision_fields,
     revision_reply,
     said,
-    text_of,
-    view,
 )
 from ledger.corrections import CORRECTION, CorrectionRecorded, CorrectionText
 from ledger.ids import CORRECTION as CORRECTION_ID
 from ledger.ids import MEMORY, REVISION, is_prefix_of_ours, kind_of
-from ledger.memories import Birth, LineageState, RevisionState, RevisionText
+from ledger.memories import Birth, RevisionState, RevisionText
 from ledger.message import ScopeIds
 from ledger.verified import Recorded, VerifiedLedger
 
-LABEL_CHARS_MAX = 60
 NOBODY = "none"  # an id that nothing has: what a name stands for that was never assigned
 
 
@@ -44,6 +43,9 @@ class Reader:
         self._names = names
         self._states = states
         self._references = references
+        self._moments = Moments(ledger)
+        self._viewing = Viewing(ledger, names, states, references)
+        self.between = Between(ledger, names, references, self._viewing)
 
     @property
     def incarnation(self) -> int:
@@ -71,10 +73,6 @@ class Reader:
         found = self._ledger.at({item.content_seq, item.meta_seq})
         return said(found[item.content_seq], found[item.meta_seq])
 
-    def _said_elsewhere(self, revision: str) -> RevisionText:
-        lineage = self._ledger.walk.lineages([revision])[revision]
-        return self._said(self._states.lineage(lineage).revisions[revision])
-
     def correction(self, append: Append, correction: str) -> tuple[CorrectionRecorded, CorrectionText]:
         """Return a correction as it was recorded, for an append that replaces it."""
         state = append.of(CORRECTION, correction)
@@ -98,13 +96,16 @@ class Reader:
 
     def show(self, reference: str) -> Revision:
         """Return one revision."""
-        lineage, revision = self._find(reference)
-        return revision_reply(lineage, lineage.state.revisions[revision], self._shown(lineage))
+        found, revision = self._viewing.find(reference)
+        lineage = self._viewing.with_others(found)
+        return revision_reply(lineage, lineage.state.revisions[revision], self._viewing.shown(lineage))
 
-    def explain(self, reference: str) -> Explanation:
-        """Return one revision, its place in the lineage, and every event of the lineage."""
-        lineage, revision = self._find(reference)
-        show = self._shown(lineage)
+    def explain(self, reference: str, at: Moment | None = None) -> Explanation:
+        """Return one revision, its place in the lineage, and every event of the lineage; now, or as it all stood."""
+        position = None if at is None else self.position_of(at)
+        found, revision = self._viewing.find(reference, position)
+        lineage = self._viewing.with_others(found, position)
+        show = self._viewing.shown(lineage)
         item = lineage.state.revisions[revision]
         fields: dict[str, Any] = revision_fields(lineage, item, show)  # Any: one value of each field's type
         if item.superseded_by:
@@ -114,40 +115,44 @@ class Reader:
             head=lineage.state.head,
             root=first.revision,
             audit=audit(lineage, show),
+            at_position=position,
             **fields,
         )
 
-    def history(self, reference: str) -> History:
-        """Return every revision of a memory in version order."""
-        lineage, _ = self._find(reference)
-        show = self._shown(lineage)
+    def history(self, reference: str, *, patch: bool = False) -> History:
+        """Return every revision of a memory in version order, with `patch` also what each changed."""
+        found, _ = self._viewing.find(reference)
+        lineage = self._viewing.with_others(found)
+        show = self._viewing.shown(lineage, *lineage.others.values())
         items = sorted(lineage.state.revisions.values(), key=lambda item: item.version)
+        reply = patched_revision if patch else revision_reply
         return History(
             memory_id=show(lineage.lineage),
-            items=tuple(revision_reply(lineage, item, show) for item in items),
+            items=tuple(reply(lineage, item, show) for item in items),
             position=self.position,
             incarnation=self.incarnation,
         )
 
+    def diff(self, before: str, after: str) -> RevisionDiff:
+        """Return what differs between two revisions."""
+        old, new = self._viewing.find(before), self._viewing.find(after)
+        return revision_diff((old, new), self._viewing.shown(old[0], new[0]))
+
+    def position_of(self, moment: Moment) -> int:
+        """Return the position that is meant by a moment of the past, −1 before all."""
+        return self._moments.position(moment, incarnation=self.incarnation)
+
     def lineage(self, reference: str, *, up: bool, down: bool, depth: int | None) -> Lineage:
-        """Return the memories around one, with the links between them, and the revisions of that one."""
-        root = self._references.lineage(reference)
-        state = self._states.lineage
-        found: dict[str, int] = {root: 0}
-        if up:
-            found |= reach(root, lambda item: newer_than(item, state(item)), depth)
-        if down:
-            found |= reach(root, lambda item: older_than(item, state(item)), depth)
-        centre = self._view(root)
-        links = sorted({pair for item in found for pair in state(item).links if set(pair) <= found.keys()})
-        shown = self._names.shown([*found])
+        """Return the graph around a memory: its revisions, where they lead, links to other memories, corrections."""
+        centre, _ = self._viewing.find(reference)
+        around = Surroundings(self._ledger, self._names, self._viewing, centre)
+        for newer in [True] * up + [False] * down:
+            around.follow(newer=newer, depth=depth)
+        nodes, edges = around.graph()
         return Lineage(
-            root=shown[root],
-            nodes=(*(self._memory_node(item, shown[item]) for item in found), *_revision_nodes(centre)),
-            edges=(
-                *(LineageEdge(source=shown[new], target=shown[old], kind="supersedes") for new, old in links),
-                *_revision_edges(centre),
-            ),
+            root=self._names.show(centre.lineage),
+            nodes=nodes,
+            edges=edges,
             position=self.position,
             incarnation=self.incarnation,
         )
@@ -200,15 +205,6 @@ class Reader:
         ids = {item for item, lineage in ours if project is None or self._project_of(lineage) == project}
         return tuple(sorted(ids))
 
-    def _find(self, reference: str) -> tuple[LineageView, str]:
-        """Return a lineage and the revision that is meant: the one named, the head, else the latest."""
-        identifier, revision = self._references.locate(reference)
-        lineage = self._view(identifier)
-        return lineage, revision or lineage.state.head or lineage.state.latest or ""
-
-    def _view(self, lineage: str) -> LineageView:
-        return view(lineage, self._ledger.stream(lineage), self._said_elsewhere)
-
     def _project_of(self, stream: str) -> str | None:
         """Return the project of a lineage or of a correction."""
         if not self._ledger.walk.stream(stream).version:
@@ -218,63 +214,3 @@ class Reader:
             return recorded.scope.project if recorded else None
         state = self._states.lineage(stream)
         return state.revisions[state.latest].scope.project if state.latest else None
-
-    def _shown(self, lineage: LineageView) -> Callable[[str], str]:
-        """Return a look-up of names that has read all those of a lineage at once."""
-        scopes = [item.scope for item in lineage.state.revisions.values()]
-        ids = {lineage.lineage} | {item.entry.envelope.actor for item in lineage.recorded.values()}
-        for scope in scopes:
-            ids |= {
-                value for value in (scope.agent, scope.project, scope.session, scope.task_family, scope.user) if value
-            }
-        names: Mapping[str, str] = self._names.shown(sorted(ids))
-        return names.__getitem__
-
-    def _memory_node(self, lineage: str, shown: str) -> LineageNode:
-        state = self._states.lineage(lineage)
-        current = state.revisions[state.head or state.latest or ""]
-        position = current.content_seq
-        return LineageNode(
-            id=shown,
-            type="memory",
-            state=_memory_state(state),
-            label=_label(current, text_of(self._ledger.at([position])[position])),
-            version=len(state.revisions),
-        )
-
-
-def _memory_state(state: LineageState) -> str:
-    """Return a memory's state in one word: that of its head, or what became of its latest revision."""
-    if state.head is not None:
-        return "active"
-    latest = state.revisions[state.latest or ""].values
-    return "revoked" if latest.trust == "revoked" else latest.state
-
-
-def _revision_nodes(lineage: LineageView) -> list[LineageNode]:
-    return [
-        LineageNode(
-            id=item.revision,
-            type="revision",
-            state="revoked" if item.values.trust == "revoked" else item.values.state,
-            label=_label(item, lineage.text(item.revision)),
-            version=item.version,
-        )
-        for item in sorted(lineage.state.revisions.values(), key=lambda item: item.version)
-    ]
-
-
-def _revision_edges(lineage: LineageView) -> list[LineageEdge]:
-    return [
-        LineageEdge(source=item.revision, target=older, kind="supersedes")
-        for item in lineage.state.revisions.values()
-        for older in item.supersedes
-    ]
-
-
-def _label(item: RevisionState, text: RevisionText) -> str:
-    """Return the beginning of what a revision says, unless that was withdrawn from view."""
-    if is_hidden(item):
-        return f"({item.values.state})"
-    line = " ".join(text.content.strip().splitlines()[0].split())
-    return line if len(line) <= LABEL_CHARS_MAX else line[: LABEL_CHARS_MAX - 1] + "…"

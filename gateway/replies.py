@@ -126,11 +126,92 @@ class AuditEntry(Reply, frozen=True, kw_only=True):
 
 
 class Explanation(Revision, frozen=True, kw_only=True):
-    """A revision with the story of its lineage: `head` is None while the lineage has no head."""
+    """A revision with the story of its lineage: `head` is None while the lineage has no head.
+
+    `at_position` is the position of the past that it was asked for, None for the present.
+    """
 
     head: str | None
     root: str
     audit: tuple[AuditEntry, ...]
+    at_position: int | None = None
+
+
+class Change(Reply, frozen=True, kw_only=True, omit_defaults=True):
+    """One field before and after. Of a content, `diff` holds the hunks of a unified diff, if both sides may be read."""
+
+    before: Any  # Any: the field's own type
+    after: Any  # Any: as above
+    diff: str | None = None
+
+
+class MetadataChange(Reply, frozen=True, kw_only=True):
+    """One event that mended a revision's metadata: where, when, by whom and why, and what it changed."""
+
+    seq: int
+    at: str
+    actor: str
+    reason: str | None
+    patch: dict[str, Change]
+
+
+class PatchedRevision(Revision, frozen=True, kw_only=True):
+    """A revision, and what it changed when it was recorded, field by field, of the revision `compared_with`.
+
+    That is the one of its own memory that it superseded or was held to replace, else one of another memory, else the
+    version before. The first has none: both are None. `patched` is what was mended of its own metadata since.
+    """
+
+    compared_with: str | None
+    patch: dict[str, Change] | None
+    patched: tuple[MetadataChange, ...]
+
+
+class RevisionRef(Reply, frozen=True, kw_only=True):
+    """Which revision is compared, and where it stands."""
+
+    memory_id: str
+    revision_id: str
+    version: int
+    state: str
+    trust: str
+    recorded_at: str
+    position: int
+
+
+class RevisionDiff(Reply, frozen=True, kw_only=True):
+    """What differs between two revisions, field by field; nothing if they say the same."""
+
+    before: RevisionRef
+    after: RevisionRef
+    patch: dict[str, Change]
+
+
+class MemoryThen(Reply, frozen=True, kw_only=True):
+    """A memory at a position: its head, or None, and the revision that stood for it: the head, else the latest."""
+
+    head: str | None
+    revision_id: str
+    version: int
+    state: str
+    trust: str
+    content: str | None
+
+
+class MemoryDiff(Reply, frozen=True, kw_only=True):
+    """What happened to one memory between two positions. `before` is None if it was begun in between.
+
+    `acts` are its events' words in order, the first of a new memory `begun`; `linked` and `unlinked` are the links with
+    other memories that hold at the second position and not at the first, and the other way round.
+    """
+
+    memory_id: str
+    acts: tuple[str, ...]
+    before: MemoryThen | None
+    after: MemoryThen
+    patch: dict[str, Change]
+    linked: tuple["LineageEdge", ...]
+    unlinked: tuple["LineageEdge", ...]
 
 
 class History(Reply, frozen=True, kw_only=True):
@@ -165,17 +246,18 @@ class Policy(Reply, frozen=True, kw_only=True):
 
 
 class LineageNode(Reply, frozen=True, kw_only=True):
-    """A memory or a revision in a lineage graph."""
+    """A memory, a revision (of the memory `memory_id`) or a correction in a lineage graph."""
 
     id: str
     type: str
     state: str
     label: str
     version: int | None = None
+    memory_id: str | None = None
 
 
 class LineageEdge(Reply, frozen=True, kw_only=True):
-    """`source` (`from` in JSON) supersedes `target` (`to`)."""
+    """`source` (`from` in JSON) supersedes, proposes to supersede, conflicts with or corrects `target` (`to`)."""
 
     source: str = msgspec.field(name="from")
     target: str = msgspec.field(name="to")
@@ -183,7 +265,7 @@ class LineageEdge(Reply, frozen=True, kw_only=True):
 
 
 class Lineage(Reply, frozen=True, kw_only=True):
-    """The graph around one memory: links between lineages, revisions inside them."""
+    """The graph around one memory: links between memories, its revisions, and where merges and splits lead."""
 
     root: str
     nodes: tuple[LineageNode, ...]

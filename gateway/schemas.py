@@ -379,6 +379,12 @@ class StatsRequest(CorrectionsRequest):
     period: Period = "month"
 
 
+class MomentRequest(Request):
+    """A time of the past."""
+
+    at: Moment
+
+
 class ReferenceRequest(Request):
     """An id or a name that a caller gave."""
 

@@ -16,41 +16,60 @@ from ledger.message import Move, ScopeIds
 from ledger.scope import SEGMENTS
 from ledger.verified import Recorded
 
+_WITHHELD: dict[str, object] = {"content": None, "content_hash": None}
+
 
 class LineageView(Struct, frozen=True, kw_only=True):
-    """One lineage: its folded state, and its events by position.
+    """One lineage: its folded state, and its events by position, at the ledger's head or as they stood before.
 
-    `ended` is where each revision was superseded; `elsewhere` what successors in other lineages say.
+    `others` are views of other lineages by the revisions of theirs that this one's supersede, or were superseded by.
+    `unseen` are revisions that may not be read any more, whatever they were when the view was true. `ended` says where
+    a revision was superseded, `patched` where its metadata was mended, in order.
     """
 
     lineage: str
     state: LineageState
     recorded: Mapping[int, Recorded]
     ended: Mapping[str, int]
-    elsewhere: Mapping[str, RevisionText]
+    patched: Mapping[str, Sequence[int]]
+    others: Mapping[str, "LineageView"] = {}
+    unseen: frozenset[str] = frozenset()
 
     def text(self, revision: str) -> RevisionText:
         """Return what a revision says, as its metadata was mended last."""
         item = self.state.revisions[revision]
         return said(self.recorded[item.content_seq], self.recorded[item.meta_seq])
 
+    def text_at(self, revision: str, position: int) -> RevisionText:
+        """Return what a revision said at a position that it had reached."""
+        content_seq = self.state.revisions[revision].content_seq
+        metadata = max((at for at in self.patched.get(revision, ()) if at <= position), default=content_seq)
+        return said(self.recorded[content_seq], self.recorded[metadata])
+
     def at(self, position: int) -> str:
         """Return when an event was recorded."""
         return self.recorded[position].entry.envelope.at
 
+    def holder(self, revision: str) -> "LineageView | None":
+        """Return the view that holds a revision: this one, or that of another lineage as far as it was read."""
+        return self if revision in self.state.revisions else self.others.get(revision)
 
-def view(
-    lineage: str, recorded: Sequence[Recorded], elsewhere: Callable[[str], RevisionText] | None = None
-) -> LineageView:
-    """Fold a history into its view; `elsewhere` returns what a revision of another lineage says."""
+    def began(self, revision: str) -> str | None:
+        """Return from when on a revision holds by its own word, as far as that was read."""
+        holder = self.holder(revision)
+        return None if holder is None else holder.text(revision).valid_from
+
+
+def view(lineage: str, recorded: Sequence[Recorded]) -> LineageView:
+    """Fold a history into its view."""
     state = LINEAGE.fold(item.event for item in recorded)
-    first = {item.superseded_by[0] for item in state.revisions.values() if item.superseded_by}
     return LineageView(
         lineage=lineage,
         state=state,
         recorded={item.entry.position: item for item in recorded},
         ended=_ends(recorded),
-        elsewhere={item: elsewhere(item) for item in first - state.revisions.keys()} if elsewhere else {},
+        patched=_mendings(recorded),
+        unseen=frozenset(item.revision for item in state.revisions.values() if is_hidden(item)),
     )
 
 
@@ -64,14 +83,28 @@ def _ends(recorded: Sequence[Recorded]) -> dict[str, int]:
     }
 
 
+def _mendings(recorded: Sequence[Recorded]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for item in recorded:
+        facts = item.entry.envelope.facts
+        if isinstance(facts, MetadataPatched):
+            found.setdefault(facts.revision, []).append(item.entry.position)
+    return found
+
+
+def view_at(now: LineageView, position: int) -> LineageView:
+    """Return a lineage as it stood at a position: without events if it had not begun.
+
+    What was forgotten since stays unseen.
+    """
+    recorded = [item for at, item in sorted(now.recorded.items()) if at <= position]
+    return msgspec.structs.replace(view(now.lineage, recorded), unseen=now.unseen)
+
+
 def said(content: Recorded, meta: Recorded) -> RevisionText:
     """Return the text that an event holds, with the metadata that another one gave it, if it did."""
     text = text_of(content)
-    if meta.entry.position == content.entry.position:
-        return text
-    if not isinstance(meta.payload, MetadataPatch):
-        raise broken(meta.entry.position, "payloads", "the metadata of a revision", "another payload")
-    return mended(text, meta.payload.after)
+    return text if meta.entry.position == content.entry.position else mended(text, patch_of(meta).after)
 
 
 def text_of(item: Recorded) -> RevisionText:
@@ -81,10 +114,10 @@ def text_of(item: Recorded) -> RevisionText:
     return item.payload
 
 
-def correction_text_of(item: Recorded) -> CorrectionText:
-    """Return what a correction says, or INTEGRITY_BROKEN if the event holds none."""
-    if not isinstance(item.payload, CorrectionText):
-        raise broken(item.entry.position, "payloads", "the text of a correction", "another payload")
+def patch_of(item: Recorded) -> MetadataPatch:
+    """Return the metadata that an event holds, or INTEGRITY_BROKEN if it holds none."""
+    if not isinstance(item.payload, MetadataPatch):
+        raise broken(item.entry.position, "payloads", "the metadata of a revision", "another payload")
     return item.payload
 
 
@@ -93,12 +126,19 @@ def is_hidden(item: RevisionState) -> bool:
     return item.values.state in ("forgotten", "erased")
 
 
+def correction_text_of(item: Recorded) -> CorrectionText:
+    """Return what a correction says, or INTEGRITY_BROKEN if the event holds none."""
+    if not isinstance(item.payload, CorrectionText):
+        raise broken(item.entry.position, "payloads", "the text of a correction", "another payload")
+    return item.payload
+
+
 def revision_fields(lineage: LineageView, item: RevisionState, show: Callable[[str], str]) -> dict[str, object]:
     """Return the fields of `replies.Revision` for one revision; `show` gives the caller's name for an id."""
     text = lineage.text(item.revision)
     ended = lineage.ended.get(item.revision)
     superseded_at = None if ended is None else lineage.at(ended)
-    return {
+    fields: dict[str, object] = {
         **said_fields(item, text, show),
         "memory_id": show(lineage.lineage),
         "stream_version": lineage.state.version,
@@ -106,11 +146,12 @@ def revision_fields(lineage: LineageView, item: RevisionState, show: Callable[[s
         "recorded_at": lineage.at(item.content_seq),
         "superseded_at": superseded_at,
     }
+    return fields | _WITHHELD if item.revision in lineage.unseen else fields
 
 
 def said_fields(item: RevisionState, text: RevisionText, show: Callable[[str], str]) -> dict[str, object]:
     """Return those fields that a revision's own event and state give, without the rest of its lineage."""
-    return {
+    fields: dict[str, object] = {
         "revision_id": item.revision,
         "version": item.version,
         "state": item.values.state,
@@ -140,6 +181,7 @@ def said_fields(item: RevisionState, text: RevisionText, show: Callable[[str], s
         "evidence": text.evidence,
         "depends_on": (),
     }
+    return fields | _WITHHELD if is_hidden(item) else fields
 
 
 def revision_reply(lineage: LineageView, item: RevisionState, show: Callable[[str], str]) -> Revision:
@@ -229,17 +271,8 @@ def _patch(item: Recorded) -> dict[str, Any] | None:  # Any: as in AuditEntry
 def _derived_end(
     lineage: LineageView, item: RevisionState, text: RevisionText, superseded_at: str | None
 ) -> str | None:
-    """Return when a superseded revision ceased to hold: its first successor's time, never before its own."""
+    """Return when a superseded revision ceased to hold: its earliest successor's time, never before its own."""
     if superseded_at is None:
         return None
-    began = _began(lineage, item.superseded_by) or superseded_at
+    began = min((lineage.began(successor) or superseded_at for successor in item.superseded_by), default=superseded_at)
     return max(text.valid_from or began, began)
-
-
-def _began(lineage: LineageView, successors: Sequence[str]) -> str | None:
-    """Return since when the first of some successors holds in the world, as far as it says."""
-    if not successors:
-        return None
-    first = successors[0]
-    text = lineage.text(first) if first in lineage.state.revisions else lineage.elsewhere.get(first)
-    return None if text is None else text.valid_from

@@ -162,6 +162,16 @@ SELECT e.seq, e.envelope, e.seal, p.salt, p.body
 FROM corrigenda.event e LEFT JOIN corrigenda.payload p ON p.ledger = e.ledger AND p.seq = e.seq
 WHERE e.ledger = %(ledger)s AND e.stream = %(stream)s ORDER BY e.stream_seq
 
+-- name: read_streams
+-- Whole streams, each in order. The order keeps the inner query whole, so that each stream is looked up by its key.
+SELECT u.stream, e.seq, e.envelope, e.seal, p.salt, p.body
+FROM unnest(%(streams)s::text[]) u(stream)
+CROSS JOIN LATERAL (
+    SELECT seq, envelope, seal FROM corrigenda.event
+    WHERE ledger = %(ledger)s AND stream = u.stream ORDER BY stream_seq) e
+LEFT JOIN LATERAL (
+    SELECT salt, body FROM corrigenda.payload WHERE ledger = %(ledger)s AND seq = e.seq LIMIT 1) p ON true
+
 -- name: find_streams
 SELECT stream FROM corrigenda.event
 WHERE ledger = %(ledger)s AND stream_seq = 0 AND starts_with(stream, %(prefix)s) ORDER BY stream LIMIT 10

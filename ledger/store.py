@@ -342,6 +342,11 @@ class Store:
         """Return a stream's events in order, with their payloads."""
         return [_stored(row) for row in self._all("read_stream", stream=stream)]
 
+    def streams(self, streams: Iterable[str]) -> list[tuple[str, Stored]]:
+        """Return the events of some streams, each stream's in order, with their payloads."""
+        rows = self._all("read_streams", streams=sorted(set(streams)))
+        return [(str(row[0]), _stored(row[1:])) for row in rows]
+
     def in_streams(self, streams: Sequence[str], places: Sequence[int]) -> list[Stored]:
         """Return the event at a place in each of some streams, without payloads; what is not there is left out."""
         rows = self._all("read_places", streams=list(streams), places=list(places))

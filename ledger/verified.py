@@ -12,7 +12,7 @@ from ledger.codec import read_event, read_payload, scan_envelope
 from ledger.digest import LedgerKeys, leaf, link, stream_link
 from ledger.message import Event, Payload, Standing
 from ledger.store import HeadRow, Store, Stored
-from ledger.walk import LEAF_BYTES, Walk
+from ledger.walk import LEAF_BYTES, PAGE, Walk
 
 _PAGE = 500
 
@@ -117,11 +117,27 @@ class VerifiedLedger:
         raw = stored.envelope
         return Entry(envelope=scan_envelope(raw), raw=raw, hash=own, stream_hash=stream_link(raw), seal=stored.seal)
 
+    def entries(self, first: int, end: int) -> Iterator[Entry]:
+        """Yield the entries from `first` up to before `end`, without payloads, as `page` reads them."""
+        while first < end:
+            page = self.page(self.store, first, min(PAGE, end - first))
+            yield from (item.entry for item in page)
+            first += len(page)
+
     def stream(self, stream: str) -> Sequence[Recorded]:
         """Return a stream's whole history in order; a removed, added or altered event is INTEGRITY_BROKEN."""
-        head = self.walk.stream(stream)
-        rows = [stored for stored in self.store.stream(stream) if stored.seq <= head.position]
-        recorded = [self._checked(stored) for stored in rows]
+        return self._history(stream, self.walk.stream(stream), self.store.stream(stream))
+
+    def streams(self, streams: Iterable[str]) -> Mapping[str, Sequence[Recorded]]:
+        """Return the whole history of each of some streams, as `stream` does, read at once."""
+        heads = self.walk.ends(streams)
+        rows: dict[str, list[Stored]] = {stream: [] for stream in heads}
+        for stream, stored in self.store.streams(heads) if heads else ():
+            rows[stream].append(stored)
+        return {stream: self._history(stream, head, rows[stream]) for stream, head in heads.items()}
+
+    def _history(self, stream: str, head: StreamHead, rows: Iterable[Stored]) -> Sequence[Recorded]:
+        recorded = [self._checked(stored) for stored in rows if stored.seq <= head.position]
         for number, item in enumerate(recorded):
             envelope = item.entry.envelope
             if (envelope.stream, envelope.stream_seq) != (stream, number):

@@ -114,6 +114,42 @@ ORDER BY content_seq LIMIT %(limit)s
 SELECT DISTINCT older, min(from_seq) OVER (PARTITION BY older) AS first FROM corrigenda.edge
 WHERE ledger = %(ledger)s AND gen = %(gen)s AND kind = %(kind)s AND newer = %(correction)s ORDER BY first, older
 
+-- name: find_moment
+-- The greatest position whose time is at most this one; null if the read model has none.
+SELECT max(seq) FROM corrigenda.log_entry WHERE ledger = %(ledger)s AND gen = %(gen)s AND at <= %(at)s
+
+-- name: find_correcting
+-- Which corrections are about one of these revisions, or withdrew it, and where that was said.
+SELECT e.newer, e.older, e.from_seq
+FROM unnest(%(revisions)s::text[]) u(revision)
+CROSS JOIN LATERAL (
+    SELECT newer, older, from_seq FROM corrigenda.edge
+    WHERE ledger = %(ledger)s AND gen = %(gen)s AND older = u.revision AND kind = %(kind)s ORDER BY from_seq, newer) e
+
+-- name: find_newer
+-- What superseded some memories or revisions, directly or through others.
+WITH RECURSIVE reached(id) AS (
+    SELECT u.id FROM unnest(%(ids)s::text[]) u(id)
+    UNION
+    SELECT e.newer FROM reached r CROSS JOIN LATERAL (
+        SELECT newer FROM corrigenda.edge
+        WHERE ledger = %(ledger)s AND gen = %(gen)s AND older = r.id AND kind = 'supersedes' AND to_seq IS NULL
+        ORDER BY newer) e
+)
+SELECT id FROM reached LIMIT %(limit)s
+
+-- name: find_older
+-- What some memories or revisions superseded, directly or through others.
+WITH RECURSIVE reached(id) AS (
+    SELECT u.id FROM unnest(%(ids)s::text[]) u(id)
+    UNION
+    SELECT e.older FROM reached r CROSS JOIN LATERAL (
+        SELECT older FROM corrigenda.edge
+        WHERE ledger = %(ledger)s AND gen = %(gen)s AND kind = 'supersedes' AND newer = r.id AND to_seq IS NULL
+        ORDER BY older) e
+)
+SELECT id FROM reached LIMIT %(limit)s
+
 -- ---------------------------------------------------------------- digests
 --
 -- What a row says, as parts that change together: an event that changes one part says what it was and what it is, so

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from gateway import schemas
+from gateway.past import Moment
 from gateway.reading import NOBODY
 from gateway.replies import (
     EventDetail,
@@ -10,7 +11,9 @@ from gateway.replies import (
     History,
     Lineage,
     LogItem,
+    MemoryDiff,
     Revision,
+    RevisionDiff,
     Search,
 )
 from gateway.service.base import UseCases, listed
@@ -64,13 +67,46 @@ class Reading(UseCases):
         """Return one revision; a memory stands for its head, or its latest revision while it has none."""
         return self._read_named(reference, min_position, self._reader.show)
 
-    def explain(self, reference: str, *, min_position: str | None = None) -> Explanation:
-        """Return one revision with the story of its lineage."""
-        return self._read_named(reference, min_position, self._reader.explain)
+    def explain(self, reference: str, *, at: Moment | None = None, min_position: str | None = None) -> Explanation:
+        """Return one revision with the story of its lineage, now or as it stood `at` a position or a time.
 
-    def history(self, reference: str, *, min_position: str | None = None) -> History:
-        """Return every revision of a memory, in version order, whichever of its ids is given."""
-        return self._read_named(reference, min_position, self._reader.history)
+        A time means the last append that was recorded by then. What was forgotten since is shown without its content.
+        Errors: MEMORY_NOT_FOUND (also where it was not there yet), EVENT_NOT_FOUND (a position above the head),
+        VALIDATION_FAILED (neither a position nor a time with its zone).
+        """
+        return self._read_named(reference, min_position, lambda known: self._reader.explain(known, at))
+
+    def history(self, reference: str, *, patch: bool = False, min_position: str | None = None) -> History:
+        """Return every revision of a memory, in version order, whichever of its ids is given.
+
+        With `patch` the items are `PatchedRevision`: each says what it changed, and how its metadata was mended.
+        """
+        return self._read_named(reference, min_position, lambda known: self._reader.history(known, patch=patch))
+
+    def diff(self, before: str, after: str, *, min_position: str | None = None) -> RevisionDiff:
+        """Return what differs between two revisions, field by field; a memory stands for its head, or its latest."""
+        schemas.parse(schemas.ReferenceRequest, id=before)
+        return self._read_named(after, min_position, lambda known: self._reader.diff(before, known))
+
+    def diff_between(self, first: Moment, last: Moment, *, min_position: str | None = None) -> Iterator[MemoryDiff]:
+        """Yield what happened to each memory of the project after one position or time, up to another.
+
+        In the order of each memory's first event there, each with its head before and after, as they are read.
+        Errors: EVENT_NOT_FOUND (a position above the head), VALIDATION_FAILED (neither a position nor a time with its
+        zone, or the second before the first).
+        """
+        start, end = self._read(min_position, lambda: (self._reader.position_of(first), self._reader.position_of(last)))
+        return self._diffs(start, end, self._reader.between.lineages(start, end))
+
+    def _diffs(self, first: int, last: int, pages: Iterator[Sequence[str]]) -> Iterator[MemoryDiff]:
+        while True:
+            with self._writer.lock:
+                self._check_open()
+                page = next(pages, None)
+                found = () if page is None else self._reader.between.diffs(page, first, last)
+            yield from found
+            if page is None:
+                return
 
     def lineage(
         self,
@@ -81,7 +117,10 @@ class Reading(UseCases):
         depth: int | None = None,
         min_position: str | None = None,
     ) -> Lineage:
-        """Return the graph around a memory: what supersedes it (`up`), what it supersedes (`down`); both by default."""
+        """Return the graph around a memory: what supersedes it (`up`), what it supersedes (`down`); both by default.
+
+        Links between memories and, from its revisions on, where merges and splits lead: at most `depth` steps away.
+        """
         both = not up and not down
         return self._read_named(
             reference,

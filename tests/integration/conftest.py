@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from projections import embedders
 from projections.embedders import Embedder
 from tests.appends import Appends, whole
 from tests.conftest import fresh_database
+from tests.faults.ledger_hands import Document, Told, read_ledger
 from tests.house import WORDS, assert_house_in_order
 from tests.ledgers import WrittenLedger
+from tests.pep_histories import HISTORIES, History, available
 from tests.roles import as_writer
 from tests.tampering import Tampering, write_nine
 
@@ -129,3 +132,40 @@ def appends(ledger_url: str, home: Path, no_settings: None) -> Iterator[Appends]
     """Return the committer of one process on a new ledger; what it leaves has to be whole."""
     with whole(ledger_url, home) as made:
         yield made
+
+
+# ---------------------------------------------------------------- the PEP history, imported
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A ledger into which a history was imported."""
+
+    history: History
+    where: Document
+    report: corrigenda.ImportReport
+    told: Told
+
+
+@pytest.fixture(params=HISTORIES, scope="session")
+def history(request: pytest.FixtureRequest) -> History:
+    """Each history in turn."""
+    return available(request.param)
+
+
+@pytest.fixture(scope="session")
+def imported(
+    history: History, server_url: str, migrated_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Imported]:
+    """A ledger with the whole history in it, which many tests read and none changes."""
+    home = tmp_path_factory.mktemp("imported")
+    with fresh_database(server_url, template=migrated_template) as url:
+        where = {"database_url": as_writer(url), "home": str(home)}
+        with opened(where) as gateway:
+            report = gateway.import_peps(history.path)
+        yield Imported(history, where, report, read_ledger(where))
+
+
+def opened(where: Document, *, actor: str = "human:importer") -> Gateway:
+    """Return a gateway without an embedder, for speed."""
+    return corrigenda.open(**where, project="peps", actor=actor, embedder="none")

@@ -1,8 +1,6 @@
 """The PEP history as a ledger, counted from its events: the excerpt that ships, and the whole where it can be had."""
 
 import gzip
-from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,56 +8,20 @@ import pytest
 
 import corrigenda
 from gateway.imports import pep_rows
-from gateway.service import Gateway
 from ledger.memories import LineageLinked, LineageUnlinked, RevisionText
-from tests.conftest import fresh_database
-from tests.faults.ledger_hands import Document, Pair, Told, read_ledger
+from tests.faults.ledger_hands import Document, Pair, read_ledger
 from tests.house import assert_house_in_order
-from tests.pep_histories import EXCERPT, HISTORIES, LINKS, UNLINKS, History, available, lines_of, packed
-from tests.roles import as_writer
+from tests.integration.conftest import Imported, opened
+from tests.pep_histories import EXCERPT, LINKS, UNLINKS, lines_of, packed
 
 WITHDRAWN = {("pep-314", "pep-243"), ("pep-426", "pep-425"), ("pep-639", "pep-566")}
 STATED_TWICE = ("pep-345", "pep-314")
-
-
-@dataclass(frozen=True)
-class Imported:
-    """A ledger into which a history was imported."""
-
-    history: History
-    where: Document
-    report: corrigenda.ImportReport
-    told: Told
-
-
-@pytest.fixture(params=HISTORIES, scope="module")
-def history(request: pytest.FixtureRequest) -> History:
-    """Each history in turn."""
-    return available(request.param)
-
-
-@pytest.fixture(scope="module")
-def imported(
-    history: History, server_url: str, migrated_template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Imported]:
-    """A ledger with the whole history in it, which the tests of this module read and do not change."""
-    home = tmp_path_factory.mktemp("imported")
-    with fresh_database(server_url, template=migrated_template) as url:
-        where = {"database_url": as_writer(url), "home": str(home)}
-        with opened(where) as gateway:
-            report = gateway.import_peps(history.path)
-        yield Imported(history, where, report, read_ledger(where))
 
 
 @pytest.fixture
 def where(ledger_url: str, home: Path) -> Document:
     """A database and a home of this test's own."""
     return {"database_url": ledger_url, "home": str(home)}
-
-
-def opened(where: Document, *, actor: str = "human:importer") -> Gateway:
-    """Return a gateway without an embedder, for speed."""
-    return corrigenda.open(**where, project="peps", actor=actor, embedder="none")
 
 
 # ---------------------------------------------------------------- what the ledger holds

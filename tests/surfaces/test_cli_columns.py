@@ -10,7 +10,7 @@ from cli import columns
 
 def drawn(*events: tuple[int, str], last: bool = True, text: str = "{seq}") -> list[str]:
     """Draw events (position, stream), newest first or not; `last` tells where each stream ends."""
-    items = [item(seq, stream=stream) for seq, stream in events]
+    items = [item(seq, stream=stream, trace_id=f"op_{seq}") for seq, stream in events]
     ends = {one.stream: one.seq for one in items} if last else None
     return list(columns.draw(items, lambda one: text.format(seq=one.seq), last=ends))
 
@@ -64,10 +64,44 @@ def test_what_cannot_be_read_has_a_column_for_its_line() -> None:
     assert drawn((9, "a"), (8, ""), (7, ""), (6, "a")) == ["●  9", "│ ○  8", "│ ○  7", "○  6"]
 
 
+def appended(*events: tuple[int, str, str]) -> list[str]:
+    """Draw events (position, stream, append), newest first."""
+    items = [item(seq, stream=stream, trace_id=append) for seq, stream, append in events]
+    ends = {one.stream: one.seq for one in items}
+    return list(columns.draw(items, lambda one: str(one.seq), last=ends))
+
+
+def test_the_events_of_one_append_are_joined() -> None:
+    """A merge of three memories is one append: its events are joined, across what stands between them."""
+    merge = [(9, "c", "m"), (8, "b", "m"), (7, "a", "m")]
+    assert appended(*merge, (6, "c", "3"), (5, "b", "2"), (4, "a", "1")) == [
+        "●  9",
+        "├─●  8",
+        "├─┼─●  7",
+        "○ │ │  6",
+        "  ○ │  5",
+        "    ○  4",
+    ]
+
+
+def test_a_join_leads_to_where_the_append_began() -> None:
+    """Names come first in an append, so they are drawn last: joined with the memory, left or right, alive or not."""
+    assert appended((9, "m", "2"), (8, "n", "2"), (7, "o", "2"), (6, "m", "1")) == ["●  9", "├─○  8", "├─○  7", "○  6"]
+    assert appended((9, "a", "3"), (8, "b", "2"), (7, "a", "2"), (6, "b", "1")) == [
+        "●  9",
+        "│ ●  8",
+        "○─┤  7",
+        "  ○  6",
+    ]
+    assert appended((9, "a", "3"), (8, "b", "2"), (7, "a", "2")) == ["●  9", "│ ○  8", "○─╯  7"]
+    assert appended((9, "a", "2"), (8, "b", "2")) == ["○  9", "○  8"]
+
+
 @pytest.fixture
 def gateway(monkeypatch: pytest.MonkeyPatch) -> Stub:
     """A gateway of three events."""
-    found = [item(9, stream="mem_a"), item(8, stream="mem_b"), item(7, stream="mem_a")]
+    events = [(9, "mem_a"), (8, "mem_b"), (7, "mem_a")]
+    found = [item(seq, stream=stream, trace_id=f"op_{seq}") for seq, stream in events]
     return install(
         monkeypatch,
         log=lambda **_: iter(found),

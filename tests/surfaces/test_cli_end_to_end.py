@@ -66,6 +66,26 @@ def test_the_path_of_one_correction(ledger: str) -> None:
     assert answer("show", "home")["state"] == "active"
 
 
+def test_the_past_by_words(ledger: str) -> None:
+    """A memory as it stood, what each revision changed, two revisions, and the ledger at two positions."""
+    first, second = answer("history", "home", "--patch")["items"]
+    assert first["patch"] is None and list(second["patch"]) == ["content"]
+    told = corrigenda("history", "home", "--patch").out
+    assert "│ -user lives in Berlin" in told and "│ +user lives in Hamburg" in told
+    then = answer("explain", "home", "--at", str(first["position"]))
+    assert (then["content"], then["head"]) == ("user lives in Berlin", first["revision_id"])
+    assert (
+        f"As it stood at position {first['position']}."
+        in corrigenda("explain", "home", "--at", then["recorded_at"]).out
+    )
+    assert answer("diff", first["revision_id"], "home")["patch"] == second["patch"]
+    (item,) = answer("diff", str(first["position"]), str(second["position"]))["items"]
+    assert (item["memory_id"], item["acts"], item["after"]["head"]) == ("home", ["corrected"], second["revision_id"])
+    assert corrigenda("diff", "0", str(second["position"])).out.startswith("+ home  begun, corrected")
+    assert refused(corrigenda("explain", "home", "--at", "99999"), "EVENT_NOT_FOUND")
+    assert refused(corrigenda("diff", str(second["position"]), "0"), "VALIDATION_FAILED")
+
+
 def test_a_key_makes_it_safe_to_send_again(ledger: str) -> None:
     """The same words with the same key are answered by the first receipt, and nothing is stored."""
     words = ("memories", "remember", "once", "--idempotency-key", "k1")

@@ -7,7 +7,7 @@ import pytest
 from cli_hands import corrigenda, install, lineage
 
 from cli import graph
-from gateway.replies import Lineage
+from gateway.replies import Lineage, LineageEdge, LineageNode
 
 Draw = Callable[[Lineage], str]
 MERGE = lineage(("pep-600", "pep-513"), ("pep-600", "pep-571"), ("pep-600", "pep-599"), root="pep-571")
@@ -103,6 +103,45 @@ def test_dot_quotes_its_strings() -> None:
     """Quotes and backslashes in a label are escaped, so that it stays one string."""
     line = next(line for line in graph.dot(HOSTILE).splitlines() if line.startswith('  "a" ['))
     assert line.count('"') - line.count('\\"') == 4
+
+
+BESIDE = Lineage(
+    root="m",
+    nodes=(
+        LineageNode(id="m", type="memory", state="conflicted", label="m", version=2),
+        LineageNode(id="a", type="revision", state="conflicted", label="one", version=1, memory_id="m"),
+        LineageNode(id="b", type="revision", state="conflicted", label="two", version=2, memory_id="m"),
+        LineageNode(id="c", type="revision", state="active", label="three", version=5, memory_id="pep-8"),
+        LineageNode(id="cor", type="correction", state="active", label="x → y"),
+    ),
+    edges=(
+        LineageEdge(source="c", target="b", kind="supersedes"),
+        LineageEdge(source="b", target="a", kind="conflicts"),
+        LineageEdge(source="cor", target="a", kind="corrects"),
+    ),
+    position=9,
+    incarnation=1,
+)
+
+
+@pytest.mark.parametrize("draw", [graph.tree, graph.lanes])
+def test_what_is_beside_is_said_beside(draw: Draw) -> None:
+    """A contradiction and a correction are notes of the revisions; another memory's revision names its memory."""
+    lines = [line.lstrip("● │") for line in draw(BESIDE).splitlines() if "●" in line]
+    assert lines == [
+        "m  v2  conflicted",
+        "a  v1  conflicted  one  (conflicts with b; corrected by cor  active  x → y)",
+        "c  v5  active  three  of pep-8",
+        "b  v2  conflicted  two  (conflicts with a)",
+    ]
+
+
+def test_dot_draws_every_edge() -> None:
+    """In DOT contradictions and corrections are edges of their own kind, and a correction is a node."""
+    text = graph.dot(BESIDE)
+    assert '"b" -> "a" [label="conflicts", style=dotted, dir=none, constraint=false];' in text
+    assert '"cor" -> "a" [label="corrects", style=dotted];' in text
+    assert '"cor" [label="cor  active  x → y", shape=note];' in text
 
 
 class TestFormats:

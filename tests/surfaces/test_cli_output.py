@@ -35,6 +35,13 @@ def readers(content: str) -> dict[str, tuple[list[str], object]]:
     """Every command that answers with stored text, and an answer full of `content`."""
     hostile = revision(content=content, tags=(content,), kind=content, scope={"user": content}, origin=content)
     audit = replies.AuditEntry(seq=5, type="t", at=T1, actor=content, trace_id=OP, reason=content, moves=())
+    change = {
+        "content": replies.Change(before=content, after="", diff=f"-{content}"),
+        "tags": replies.Change(before=(content,), after=()),
+    }
+    side = replies.RevisionRef(
+        memory_id=content, revision_id="r", version=1, state="s", trust="t", recorded_at=T1, position=4
+    )
     parts: dict[str, Any] = dict(
         ok=True, replayed=0, skipped=0, parked=0, repaired=0, claims=(), position=1, incarnation=0
     )
@@ -43,6 +50,7 @@ def readers(content: str) -> dict[str, tuple[list[str], object]]:
         "show": (["show", MEM], hostile),
         "history": (["history", MEM], replies.History(memory_id=MEM, items=(hostile,) * 2, position=9, incarnation=0)),
         "explain": (["explain", MEM], explanation(content=content, audit=(audit,), head=None)),
+        "diff": (["diff", "a", "b"], replies.RevisionDiff(before=side, after=side, patch=change)),
         "lineage": (["lineage", "a"], lineage(("b", "a"), root="a", labels={"a": content})),
         "log": (["log"], [item(actor=content), item(3)]),
         "verify": (["verify"], verify_report(seals={"status": "failed", "why": content})),

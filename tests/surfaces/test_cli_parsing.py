@@ -66,8 +66,6 @@ def test_what_was_not_given_is_left_to_the_settings(gateway: Stub) -> None:
         ["status", "--server", "http://x"],
         ["status", "--exit-code"],
         ["verify", "--all"],
-        ["history", MEM, "--patch"],
-        ["explain", MEM, "--at", "3"],
         ["recover", "--only", "index"],
         ["memories", "revoke", REV, "--reason", "r", "--cascade"],
         ["memories", "remember", "x", "--depends-on", REV],

@@ -1,0 +1,78 @@
+"""Lineages read as views: whole, at the head or as they stood, with what they lead to in other lineages.
+
+Each lineage that an answer needs is read once. Nothing here is believed that was not verified.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from gateway.names import Names, References, not_found
+from gateway.states import States
+from gateway.views import LineageView, view, view_at
+from ledger.errors import failure
+from ledger.message import ScopeIds
+from ledger.verified import VerifiedLedger
+
+
+class Viewing:
+    """Reads the lineages of one ledger as one project sees them. The caller has caught up."""
+
+    def __init__(self, ledger: VerifiedLedger, names: Names, states: States, references: References) -> None:
+        self._ledger = ledger
+        self._names = names
+        self._states = states
+        self._references = references
+
+    def find(self, reference: str, at: int | None = None) -> tuple[LineageView, str]:
+        """Return a lineage, now or as it stood at a position, and the revision meant: that named, the head, the latest.
+
+        Errors: MEMORY_NOT_FOUND, also for what had not begun by then.
+        """
+        lineage, revision = self._references.place(reference)
+        now = view(lineage, self._ledger.stream(lineage))
+        self._references.check(now.state)
+        self._states.keep(lineage, now.state)
+        found = now if at is None else view_at(now, at)
+        revision = revision or found.state.head or found.state.latest
+        if revision is None or revision not in found.state.revisions:
+            raise not_found() if at is None else _not_yet(at)
+        return found, revision
+
+    def with_others(self, found: LineageView, at: int | None = None) -> LineageView:
+        """Return a view with those of other lineages whose revisions supersede its own, or are superseded by them."""
+        ours = found.state.revisions
+        near = {one for item in ours.values() for one in (*item.superseded_by, *item.supersedes)} - ours.keys()
+        lineages = self._ledger.walk.lineages(near)
+        others = self.many(lineages.values(), at)
+        return msgspec.structs.replace(found, others={one: others[lineage] for one, lineage in lineages.items()})
+
+    def many(self, lineages: Iterable[str], at: int | None = None) -> dict[str, LineageView]:
+        """Return some lineages, read at once, now or as they stood at a position."""
+        histories = self._ledger.streams(lineages)
+        views = {lineage: view(lineage, recorded) for lineage, recorded in histories.items()}
+        return views if at is None else {lineage: view_at(one, at) for lineage, one in views.items()}
+
+    def shown(self, *views: LineageView) -> Callable[[str], str]:
+        """Return a look-up of names that has read all those of some lineages at once."""
+        ids: set[str] = set()
+        for one in views:
+            ids |= {one.lineage} | {item.entry.envelope.actor for item in one.recorded.values()}
+            ids |= {name for item in one.state.revisions.values() for name in _segments(item.scope)}
+        names: Mapping[str, str] = self._names.shown(sorted(ids))
+        return names.__getitem__
+
+
+def _segments(scope: ScopeIds) -> list[str]:
+    return [
+        name for name in (scope.agent, scope.project, scope.session, scope.task_family, scope.user) if name is not None
+    ]
+
+
+def _not_yet(position: int) -> Exception:
+    return failure(
+        "MEMORY_NOT_FOUND",
+        f"This memory or revision was not there yet at position {position}. Ask for a later position; its history says "
+        "when it began.",
+        position=position,
+    )

@@ -1,0 +1,188 @@
+"""`explain --at`, `history --patch` and `diff`: what they pass on, and what people read."""
+
+import json
+from typing import Any
+
+import pytest
+from cli_hands import MEM, NEXT, REV, T1, T2, corrigenda, explanation, install, refused, revision
+
+from cli import patches, views
+from gateway import replies
+
+BERLIN, HAMBURG = "home: Berlin\nsince: 2019", "home: Hamburg\nsince: 2019"
+CONTENT = replies.Change(
+    before=BERLIN, after=HAMBURG, diff="@@ -1,2 +1,2 @@\n-home: Berlin\n+home: Hamburg\n since: 2019"
+)
+TAGS = replies.Change(before=("home", "old"), after=())
+
+
+def patched(**changes: Any) -> replies.PatchedRevision:
+    """The second revision of a memory, which changed its content and lost its tags."""
+    plain: dict[str, Any] = dict(
+        revision_id=NEXT, version=2, compared_with=REV, patch={"content": CONTENT, "tags": TAGS}, patched=()
+    )
+    return revision(replies.PatchedRevision, **{**plain, **changes})
+
+
+def history(*items: replies.Revision) -> replies.History:
+    """A history of these revisions."""
+    return replies.History(memory_id=MEM, items=items, position=9, incarnation=1)
+
+
+def then(revision_id: str, **changes: Any) -> replies.MemoryThen:
+    """A memory at some position."""
+    plain: dict[str, Any] = dict(
+        head=revision_id, revision_id=revision_id, version=1, state="active", trust="unverified", content=BERLIN
+    )
+    return replies.MemoryThen(**{**plain, **changes})
+
+
+def memory(**changes: Any) -> replies.MemoryDiff:
+    """A memory that was corrected and retired."""
+    plain: dict[str, Any] = dict(
+        memory_id="home",
+        acts=("corrected", "retired"),
+        before=then(REV),
+        after=then(NEXT, version=2, head=None, state="retired", content=HAMBURG),
+        patch={"content": CONTENT},
+        linked=(replies.LineageEdge(source="home", target="hut", kind="supersedes"),),
+        unlinked=(),
+    )
+    return replies.MemoryDiff(**{**plain, **changes})
+
+
+class TestAsking:
+    """What the words of a command line become."""
+
+    @pytest.mark.parametrize(
+        ("word", "at"),
+        [("812", "812"), ("1.812", "1.812"), ("2026-01-02T04:04:05+01:00", "2026-01-02T03:04:05.000000Z")],
+    )
+    def test_a_moment_is_a_position_or_a_time(self, monkeypatch: pytest.MonkeyPatch, word: str, at: str) -> None:
+        """`--at` passes a position on as it is, and a time as the ledger writes it."""
+        gateway = install(monkeypatch, explain=explanation())
+        assert corrigenda("explain", MEM, "--at", word).code == 0
+        assert gateway.asked("explain") == ((MEM,), {"at": at})
+
+    @pytest.mark.parametrize(
+        "word", ["", "x", "-1", "2026-01-02T03:04:05", "0000-01-01T00:00:00Z", "2026-12-31T23:59:60Z"]
+    )
+    def test_what_is_no_moment(self, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+        """No zone, the year 0, a leap second and other words are exit 2, and nothing is opened."""
+        gateway = install(monkeypatch)
+        assert refused(corrigenda("explain", MEM, f"--at={word}"), "--at")
+        assert gateway.opened == []
+
+    def test_history_asks_for_its_patches(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """`--patch` reaches the gateway, and is off by itself."""
+        gateway = install(monkeypatch, history=history())
+        corrigenda("history", MEM, "--patch")
+        assert gateway.asked("history") == ((MEM,), {"patch": True})
+
+    def test_two_ids_are_two_revisions(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """`diff` of two ids or names asks for the revisions."""
+        gateway = install(monkeypatch, diff=difference())
+        corrigenda("diff", REV, "pep-8")
+        assert gateway.asked("diff") == ((REV, "pep-8"), {})
+
+    def test_two_moments_are_the_ledger(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """`diff` of positions or times asks for the whole project."""
+        gateway = install(monkeypatch, diff_between=lambda *_: iter([memory()]))
+        assert corrigenda("diff", "3", "2026-01-02T03:04:05Z").code == 0
+        assert gateway.asked("diff_between") == (("3", "2026-01-02T03:04:05.000000Z"), {})
+
+    @pytest.mark.parametrize("words", [("3", REV), (REV, "2026-01-02T03:04:05Z"), ("2026-01-02", "2026-01-03")])
+    def test_what_is_no_pair(self, monkeypatch: pytest.MonkeyPatch, words: tuple[str, str]) -> None:
+        """An id and a moment, and days without a time, are exit 2."""
+        install(monkeypatch)
+        assert refused(corrigenda("diff", *words))
+
+
+def difference(**changes: Any) -> replies.RevisionDiff:
+    """The difference of two revisions."""
+    sides = [
+        replies.RevisionRef(
+            memory_id=MEM, revision_id=one, version=n, state="active", trust="verified", recorded_at=at, position=n
+        )
+        for n, (one, at) in enumerate(((REV, T1), (NEXT, T2)), start=1)
+    ]
+    return replies.RevisionDiff(**{"before": sides[0], "after": sides[1], "patch": {"content": CONTENT}, **changes})
+
+
+class TestReading:
+    """What people read."""
+
+    def test_an_explanation_says_when_it_was_so(self) -> None:
+        """`explain --at` names the position that it answers for, under the title."""
+        assert views.explanation(explanation(at_position=7)).splitlines()[1] == "As it stood at position 7."
+        assert "As it stood" not in views.explanation(explanation())
+
+    def test_a_patch_names_each_field(self) -> None:
+        """Metadata is one line a field, the content its lines, behind a gutter."""
+        told = patches.history(history(patched(patch={"tags": TAGS, "content": CONTENT})))
+        assert told.splitlines()[2:] == [
+            "  tags: home, old → –",
+            "  content:",
+            "  │ @@ -1,2 +1,2 @@",
+            "  │ -home: Berlin",
+            "  │ +home: Hamburg",
+            "  │  since: 2019",
+        ]
+
+    def test_the_first_revision_says_what_it_says(self) -> None:
+        """What is compared with nothing shows its content."""
+        told = patches.history(history(patched(content=BERLIN, compared_with=None, patch=None)))
+        assert told.splitlines()[2:] == ["  begun", "  │ home: Berlin", "  │ since: 2019"]
+
+    def test_what_was_mended_stands_behind(self) -> None:
+        """A mended metadata says where, when, by whom and why, and what it changed."""
+        mended = replies.MetadataChange(seq=9, at=T2, actor="human:ana", reason="wrong", patch={"tags": TAGS})
+        told = patches.history(history(patched(patch={}, patched=(mended,))))
+        assert told.splitlines()[2:] == [
+            "  (nothing changed)",
+            "  mended at 9, 2026-01-03T03:04:05.000Z, by human:ana: wrong",
+            "    tags: home, old → –",
+        ]
+
+    def test_a_content_that_is_not_shown(self) -> None:
+        """Of a forgotten content it is only said that it differs."""
+        unseen = replies.Change(before=None, after=HAMBURG)
+        assert "  content: differs, and is no longer shown" in patches.difference(difference(patch={"content": unseen}))
+
+    def test_two_revisions(self) -> None:
+        """A difference names both sides first."""
+        lines = patches.difference(difference()).splitlines()
+        assert lines[0].startswith(f"- {MEM}  version 1  {REV}") and lines[1].startswith(f"+ {MEM}  version 2  {NEXT}")
+
+    def test_a_memory_between_two_positions(self) -> None:
+        """A memory's acts, its head before and after, its links and its content's lines."""
+        assert patches.memory(memory()).splitlines()[:4] == [
+            "~ home  corrected, retired",
+            f"  version 1 {REV} (active, unverified) → version 2 {NEXT} (retired, unverified, no head)",
+            "  + home supersedes hut",
+            "  content:",
+        ]
+
+    def test_a_memory_that_was_begun(self) -> None:
+        """A new memory is marked as one, and shows what it says."""
+        told = patches.memory(memory(before=None, acts=("begun",), after=then(REV), patch={}, linked=()))
+        assert told.splitlines() == [
+            "+ home  begun",
+            f"  not there → version 1 {REV} (active, unverified)",
+            "  │ +home: Berlin",
+            "  │ +since: 2019",
+        ]
+
+    def test_nothing_differs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """That nothing differs is said aside, and is no failure; a document is one all the same."""
+        install(monkeypatch, diff_between=lambda *_: iter(()))
+        answer = corrigenda("diff", "3", "4")
+        assert (answer.code, answer.out, answer.err) == (0, "", "nothing differs\n")
+        assert json.loads(corrigenda("diff", "3", "4", "-o", "json").out)["items"] == []
+
+    def test_an_unseen_diff_is_left_out_of_json(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A change in JSON has before and after, and its lines where it has any."""
+        install(monkeypatch, history=history(patched()))
+        (item,) = json.loads(corrigenda("history", MEM, "--patch", "-o", "json").out)["items"]
+        assert item["patch"]["tags"] == {"before": ["home", "old"], "after": []}
+        assert item["patch"]["content"]["diff"].startswith("@@ -1,2 +1,2 @@")
