@@ -44,6 +44,13 @@ def print_text(text: str) -> None:
         _write(text + "\n")
 
 
+def print_bytes(raw: bytes) -> None:
+    """Write bytes on stdout as they are."""
+    with writing():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(raw)
+
+
 def flush() -> None:
     """Bring what was printed to its reader now: it may be long before there is more."""
     with writing():

@@ -223,6 +223,25 @@ class History(Reply, frozen=True, kw_only=True):
     incarnation: int
 
 
+class Evidence(Reply, frozen=True, kw_only=True):
+    """An object of evidence: `stored` says whether its bytes are kept here, else `uri` says where they lie.
+
+    `size` is in bytes, 0 where they are not kept; `hash` is `b3:` and their BLAKE3 in hex. `added` is the position at
+    which it was added, None if that was only tried.
+    """
+
+    hash: str
+    size: int
+    stored: bool
+    media_type: str | None
+    name: str | None
+    uri: str | None
+    added_at: str | None
+    added: int | None
+    position: int
+    incarnation: int
+
+
 class PolicySetting(Reply, frozen=True, kw_only=True):
     """One setting: `value` is a text or a list of names, `of` is project or tenant. `default` says it was not set."""
 

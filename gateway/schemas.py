@@ -39,6 +39,8 @@ _AGE = re.compile(r"([1-9][0-9]{0,5})([hdw])")
 _AGE_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _HASH = re.compile(r"b3:[0-9a-f]{64}")
 _ACTOR = re.compile(r"(human|agent|service):\S.*", re.DOTALL)
+_MEDIA_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 _RequestT = TypeVar("_RequestT", bound=BaseModel)
 
 
@@ -120,6 +122,18 @@ def _identity(value: str) -> str:
     return full
 
 
+def _media_type(value: str) -> str:
+    if not _MEDIA_TYPE.fullmatch(value):
+        raise ValueError("is not a media type, such as text/plain or image/png")
+    return value.lower()
+
+
+def _uri(value: str) -> str:
+    if not _URI.fullmatch(value) or not value.isprintable():
+        raise ValueError("is not a URI with its scheme, such as https://example.com/a or s3://bucket/key")
+    return value
+
+
 Text = Annotated[str, Strict(), AfterValidator(_text)]
 Content = Annotated[
     str, Strict(), Field(max_length=limits.CONTENT_CHARS_MAX), AfterValidator(_text), AfterValidator(_said)
@@ -143,6 +157,8 @@ Conversation = Annotated[
     str, Strict(), Field(max_length=limits.CONVERSATION_CHARS_MAX), AfterValidator(_text), AfterValidator(_said)
 ]
 Strictly = Annotated[bool, Strict()]
+MediaType = Annotated[str, Strict(), Field(max_length=limits.MEDIA_TYPE_CHARS_MAX), AfterValidator(_media_type)]
+Uri = Annotated[str, Strict(), Field(max_length=limits.URI_CHARS_MAX), AfterValidator(_text), AfterValidator(_uri)]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=limits.TAGS_MAX)]
 Sources = Annotated[tuple[Source, ...], Field(max_length=limits.SOURCES_MAX)]
 
@@ -383,6 +399,15 @@ class MomentRequest(Request):
     """A time of the past."""
 
     at: Moment
+
+
+class EvidenceRequest(Request):
+    """Evidence by its hash; where it lies, if elsewhere; and what it is."""
+
+    hash: PublicHash
+    uri: Uri | None = None
+    media_type: MediaType | None = None
+    name: Annotated[Text, Field(min_length=1, max_length=limits.NAME_CHARS_MAX)] | None = None
 
 
 class ReferenceRequest(Request):
