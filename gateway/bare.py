@@ -313,7 +313,7 @@ class BareGateway:
             outbox={"pending": pending, "parked": 0},
             index_pending=pending,
             memories=states,
-            conflicts_open=0,
+            conflicts_open=int(store.query(QUERIES["count_conflicts"], {"gen": row.gen})[0][0]),
             candidates={},
         )
 

@@ -16,6 +16,7 @@ from pydantic import (
     Field,
     Strict,
     ValidationError,
+    field_validator,
     model_validator,
 )
 
@@ -32,6 +33,9 @@ CorrectionVisibility = Literal["agent", "user", "tenant", "global"]
 CorrectionState = Literal["unconfirmed", "active", "superseded", "revoked"]
 Breakdown = Literal["agent", "period"]
 Period = Literal["day", "month", "year"]
+ListedState = Literal[
+    "active", "processing", "conflicted", "superseded", "rejected", "retired", "forgotten", "revoked"
+]
 TrustTier = Literal["unverified", "verified"]
 
 _CONFIDENCE = re.compile(r"0(\.[0-9]{1,6})?|1(\.0{1,6})?")
@@ -39,6 +43,7 @@ _AGE = re.compile(r"([1-9][0-9]{0,5})([hdw])")
 _AGE_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _HASH = re.compile(r"b3:[0-9a-f]{64}")
 _ACTOR = re.compile(r"(human|agent|service):\S.*", re.DOTALL)
+DEFAULT_STATES: tuple[ListedState, ...] = ("active", "processing")
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 _RequestT = TypeVar("_RequestT", bound=BaseModel)
@@ -401,6 +406,24 @@ class MomentRequest(Request):
     at: Moment
 
 
+class ListRequest(ScopeRequest):
+    """Which memories are listed. A cursor goes on where the page before it ended."""
+
+    states: Annotated[tuple[ListedState, ...], Field(min_length=1)] = DEFAULT_STATES
+    memory: Reference | None = None
+    kind: Kind | None = None
+    tags: Tags = ()
+    limit: Annotated[int, Strict(), Field(ge=1, le=limits.LIST_LIMIT_MAX)] = limits.LIST_LIMIT_DEFAULT
+    cursor: Text | None = None
+
+    @field_validator("states")
+    @classmethod
+    def _once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(value)) < len(value):
+            raise ValueError("names a state twice")
+        return value
+
+
 class EvidenceRequest(Request):
     """Evidence by its hash; where it lies, if elsewhere; and what it is."""
 
@@ -454,6 +477,7 @@ _PHRASES: dict[str, Callable[[dict[str, Any]], str]] = {
     "string_too_short": lambda context: f"is shorter than {context['min_length']} characters",
     "too_long": lambda context: _has(context, "more", context["max_length"]),
     "too_short": lambda context: _has(context, "fewer", context["min_length"]),
+    "int_type": lambda _: "is not a whole number",
     "greater_than_equal": lambda context: f"is below {context['ge']}",
     "less_than_equal": lambda context: f"is above {context['le']}",
     "literal_error": lambda context: f"is not one of {context['expected']}",

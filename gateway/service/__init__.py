@@ -7,6 +7,7 @@ from gateway.service.corrections import CorrectionActs
 from gateway.service.disputing import DisputingActs
 from gateway.service.evidence import EvidenceUse
 from gateway.service.exporting import ExportActs
+from gateway.service.lists import Lists
 from gateway.service.memories import MemoryActs
 from gateway.service.operating import Operating
 from gateway.service.policy import PolicyUse
@@ -24,6 +25,7 @@ class Gateway(
     DisputingActs,
     CorrectionActs,
     Reading,
+    Lists,
     PolicyUse,
     EvidenceUse,
     ExportActs,
