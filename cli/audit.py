@@ -136,8 +136,8 @@ def log(
 def _check_endless(session: Session, last: int | None, until: str | None) -> None:
     if last is not None or until is not None:
         raise click.UsageError("--follow has no end; leave out --until and the end of the range.")
-    if session.output == "json":
-        raise click.UsageError("-o json is one document, and --follow has no end; take -o jsonl.")
+    if session.output in ("json", "yaml"):
+        raise click.UsageError(f"-o {session.output} is one document, and --follow has no end; take -o jsonl.")
 
 
 def _stream(bare: "BareGateway", word: str) -> str:
