@@ -33,11 +33,11 @@ CorrectionVisibility = Literal["agent", "user", "tenant", "global"]
 CorrectionState = Literal["unconfirmed", "active", "superseded", "revoked"]
 Breakdown = Literal["agent", "period"]
 Period = Literal["day", "month", "year"]
-ListedState = Literal[
-    "active", "processing", "conflicted", "superseded", "rejected", "retired", "forgotten", "revoked"
-]
+ListedState = Literal["active", "processing", "conflicted", "superseded", "rejected", "retired", "forgotten", "revoked"]
 TrustTier = Literal["unverified", "verified"]
 
+_LOCAL = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d(:?\d\d){1,2}([.,]\d+)?)?", re.ASCII | re.IGNORECASE)
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:(?P<second>\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE)
 _CONFIDENCE = re.compile(r"0(\.[0-9]{1,6})?|1(\.0{1,6})?")
 _AGE = re.compile(r"([1-9][0-9]{0,5})([hdw])")
 _AGE_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
@@ -69,10 +69,7 @@ def _said(value: str) -> str:
 def _moment(value: Any) -> Any:  # Any: whatever the caller gave, before pydantic looks at it
     """Return an RFC 3339 time with a zone as the ledger writes it."""
     if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            raise ValueError("is not an RFC 3339 time, such as 2026-01-02T03:04:05Z") from None
+        value = _parsed(value)
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise ValueError("has no time zone")
@@ -81,6 +78,20 @@ def _moment(value: Any) -> Any:  # Any: whatever the caller gave, before pydanti
         except OverflowError:
             raise ValueError("lies outside the years 1 to 9999 in UTC") from None
     return value
+
+
+def _parsed(value: str) -> datetime:
+    said = _TIME.fullmatch(value)
+    if said and said["second"] == "60":
+        raise ValueError("names a leap second, which times here do not have; give the second before or after it")
+    if value.isascii() and not said and _LOCAL.fullmatch(value):
+        raise ValueError("has no time zone")
+    try:
+        if said:
+            return datetime.fromisoformat(value.upper())
+    except ValueError:
+        pass
+    raise ValueError("is not an RFC 3339 time of the years 1 to 9999, such as 2026-01-02T03:04:05Z")
 
 
 def _decimal(value: str) -> str:

@@ -184,6 +184,13 @@ def test_a_cursor_of_another_project_is_another_filter_and_an_edited_one_is_none
             gateway.list_memories(cursor=edited)
 
 
+def test_the_status_counts_each_state(varied: Gateway) -> None:
+    """LM-03, LM-04: given rows in several states, then the status counts each once, a revoked one as that."""
+    status = varied.status()
+    assert status.memories == {"active": 1, "superseded": 1, "retired": 1, "revoked": 1}
+    assert (status.conflicts_open, status.ledger["size"], status.ledger["chain"]) == (0, 12, "ok")
+
+
 def test_reading_lists_writes_nothing(varied: Gateway, ledger_url: str) -> None:
     """LM-41: given a ledger, when it is listed, then it has no event more."""
     before = last_position(ledger_url)
