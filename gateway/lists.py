@@ -27,11 +27,15 @@ CHUNK = 200
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """What a list is asked for, with names as ids: `reader` is None where the project holds nothing yet."""
+    """What a list is asked for, with names as ids: `reader` is None where the project holds nothing yet.
+
+    `whole` says that everything of the project is shown, and not only what the reader's scope makes visible.
+    """
 
     request: ListRequest
     lineage: str | None
     reader: ScopeIds | None
+    whole: bool
 
 
 class Chunk(NamedTuple):
@@ -45,11 +49,19 @@ class Lister:
     """Lists the memories of one ledger as one project sees them. The caller has caught up."""
 
     def __init__(
-        self, ledger: VerifiedLedger, names: Names, states: States, references: References, reader: Reader
+        self,
+        ledger: VerifiedLedger,
+        names: Names,
+        states: States,
+        references: References,
+        reader: Reader,
+        *,
+        sees_all: bool,
     ) -> None:
         self._ledger = ledger
         self._references = references
         self._reader = reader
+        self._sees_all = sees_all
         self._viewing = Viewing(ledger, names, states, references)
 
     def begin(self, request: ListRequest) -> tuple[Wanted, Place]:
@@ -58,10 +70,12 @@ class Lister:
         Errors: MEMORY_NOT_FOUND, CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
         """
         project = self._references.project
+        named = any((request.agent, request.user, request.session))
         wanted = Wanted(
             request=request,
             lineage=None if request.memory is None else self._references.lineage(request.memory),
             reader=None if project is None else self._reader.scope(project, request),
+            whole=request.memory is not None or (self._sees_all and not named),
         )
         if request.cursor is None:
             return wanted, Place(self._reader.position, -1)
@@ -101,6 +115,7 @@ class Lister:
             "kind": wanted.request.kind,
             "agent": wanted.reader.agent,
             "user": wanted.reader.user,
+            "whole": wanted.whole,
             "session": wanted.reader.session,
             "states": list(wanted.request.states),
             "limit": most,
@@ -110,9 +125,7 @@ class Lister:
     def _is_wanted(self, view: LineageView, item: RevisionState, wanted: Wanted) -> bool:
         """Report whether a revision is what was asked for, by what its events said at the position of the list."""
         request, reader = wanted.request, wanted.reader
-        seen = wanted.lineage is not None or (
-            reader is not None and sees(reader, visibility=item.visibility, scope=item.scope)
-        )
+        seen = wanted.whole or (reader is not None and sees(reader, visibility=item.visibility, scope=item.scope))
         return (
             seen
             and (reader is not None and item.scope.project == reader.project)
@@ -139,6 +152,7 @@ class Lister:
         request = wanted.request
         return {
             "list": "memories",
+            "whole": wanted.whole,
             "project": self._references.project_name,
             "lineage": wanted.lineage,
             "states": sorted(request.states),

@@ -152,7 +152,7 @@ SELECT id FROM reached LIMIT %(limit)s
 
 -- name: list_revisions
 -- A page of a project's revisions as they stood at a position, in the order in which they were recorded, as far as a
--- reader may see them; a lineage that is named is seen whole. The last interval that began by then is the one that
+-- reader may see them, or all of them (`whole`). The last interval that began by then is the one that
 -- held. The live generation is looked up in the same statement, so that a swap cannot come between.
 SELECT r.content_seq, r.revision, r.lineage
 FROM corrigenda.revision r
@@ -164,7 +164,7 @@ WHERE r.ledger = %(ledger)s AND r.gen = (SELECT h.gen FROM corrigenda.head h WHE
   AND r.project = %(project)s AND r.content_seq > %(after)s AND r.content_seq <= %(at)s
   AND (%(lineage)s::text IS NULL OR r.lineage = %(lineage)s)
   AND (%(kind)s::text IS NULL OR r.kind = %(kind)s)
-  AND (%(lineage)s::text IS NOT NULL OR r.visibility IN ('global', 'tenant', 'project')
+  AND (%(whole)s OR r.visibility IN ('global', 'tenant', 'project')
        OR (r.visibility = 'agent' AND r.agent = %(agent)s) OR (r.visibility = 'user' AND r.person = %(user)s)
        OR (r.visibility = 'session' AND r.session = %(session)s))
   AND CASE WHEN s.trust = 'revoked' AND s.state = 'active' THEN 'revoked' ELSE s.state END = ANY (%(states)s::text[])

@@ -201,22 +201,33 @@ def test_reading_lists_writes_nothing(varied: Gateway, ledger_url: str) -> None:
 
 def test_a_reader_sees_what_its_scope_makes_visible(open_here: Here) -> None:
     """Given memories of an agent, a user and a session, when nobody is named, then only what all may see is listed."""
-    gateway = open_here()
+    gateway, agent = open_here(), open_here(actor="agent:bot")
     gateway.remember("everybody's")
     gateway.remember("the agent's", agent="scout", visibility="agent")
     gateway.remember("the user's", user="u", visibility="user")
     gateway.remember("the session's", session="s", visibility="session")
     open_here(project="atlas2").remember("another project's", visibility="tenant")
 
-    def seen(**reader: Any) -> list[str | None]:
-        return contents(gateway.list_memories(**reader).items)
+    for reader in (gateway, agent):
 
-    assert seen() == ["everybody's"]
-    assert seen(agent="scout") == ["everybody's", "the agent's"]
-    assert seen(user="u") == ["everybody's", "the user's"]
-    assert seen(session="s") == ["everybody's", "the session's"]
-    assert seen(agent="u", user="scout", session="S") == ["everybody's"]
-    assert len(seen(agent="scout", user="u", session="s")) == 4
+        def seen(reader: Gateway = reader, **named: Any) -> list[str | None]:
+            return contents(reader.list_memories(**named).items)
+
+        assert seen(agent="scout") == ["everybody's", "the agent's"]
+        assert seen(user="u") == ["everybody's", "the user's"]
+        assert seen(session="s") == ["everybody's", "the session's"]
+        assert seen(agent="u", user="scout", session="S") == ["everybody's"]
+        assert len(seen(agent="scout", user="u", session="s")) == 4
+    assert contents(agent.list_memories().items) == ["everybody's"]
+
+
+def test_the_operator_sees_all_of_a_project(open_here: Here) -> None:
+    """Given memories of single readers, when who has the permission admin names nobody, then all of them are listed."""
+    gateway = open_here()
+    for visibility in ("agent", "user", "session"):
+        owner: dict[str, Any] = {visibility: "x"}
+        gateway.remember(visibility, visibility=visibility, **owner)
+    assert contents(gateway.list_memories().items) == ["agent", "user", "session"]
 
 
 CHANGES = {
@@ -239,5 +250,7 @@ def test_a_read_model_is_believed_in_nothing(open_here: Here, ledger_url: str, c
     gateway.remember("poison", memory_id="revoked")
     gateway.revoke("revoked", reason="r")
     tamper(ledger_url, (CHANGES[change], ()))
-    assert set(contents(gateway.iterate_memories())) <= {"everybody's"}
+    found = contents(gateway.iterate_memories(agent="scout"))
+    assert set(found) <= {"everybody's"}
     assert contents(gateway.iterate_memories(kind="task")) == []
+    assert "poison" not in contents(gateway.iterate_memories())
