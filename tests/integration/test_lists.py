@@ -28,6 +28,26 @@ def pages(gateway: Gateway, limit: int, between: Callable[[int], None], **wanted
         cursor, number = page.next_cursor, number + 1
 
 
+def _rejected(writer: Gateway, memory: str) -> None:
+    """Contest a memory's head with a held revision, and reject both."""
+    head = writer.show(memory).revision_id
+    held = writer.remember(f"held in {memory}", memory_id=memory, predecessor=head, hold=True).revision_id or ""
+    writer.contest(head, held)
+    for revision in (head, held):
+        writer.reject_revision(revision)
+
+
+_ACTS: tuple[Callable[[Gateway, str], object], ...] = (
+    lambda writer, memory: writer.correct(memory, f"corrected in {memory}"),
+    lambda writer, memory: writer.retire(memory),
+    lambda writer, memory: writer.revoke(memory, reason="r"),
+    lambda writer, memory: writer.forget(memory),
+    lambda writer, memory: writer.supersede([memory], [f"left of {memory}", f"right of {memory}"]),
+    lambda writer, memory: writer.patch(memory, tags=["odd", "even", "patched"]),
+    _rejected,
+)
+
+
 @pytest.mark.parametrize("tags", [(), ("even",)])
 def test_pages_neither_skip_nor_repeat_while_rows_change(open_here: Here, tags: tuple[str, ...]) -> None:
     """LM-08, LM-10: given 200 rows, when others write between pages, then the pages are the first one's rows, once."""
@@ -37,19 +57,19 @@ def test_pages_neither_skip_nor_repeat_while_rows_change(open_here: Here, tags: 
     expected = [f"row {number}" for number in range(200) if not tags or number % 2 == 0]
 
     def between(page: int) -> None:
+        """Change what was given and what is still to come, each by every act that changes a row."""
         writer.remember(f"new {page}", tags=["even"])
-        for offset, act in enumerate(
-            (
-                lambda memory: writer.correct(memory, f"corrected in {memory}"),
-                lambda memory: writer.retire(memory),
-                lambda memory: writer.revoke(memory, reason="r"),
-            )
-        ):
-            act(f"m{page * 8 + offset}")  # of a page that was given
-            act(f"m{199 - page * 8 - offset}")  # of one that was not, at first
+        for offset, act in enumerate(_ACTS):
+            act(writer, f"m{page * 7 + offset}")
+            act(writer, f"m{199 - page * 7 - offset}")
+
+    def said(item: Revision) -> str | None:
+        """Return what was remembered: of what was forgotten since, by its tags and its name."""
+        return f"row {item.memory_id.removeprefix('m')}" if item.content is None else item.content
 
     found = [*pages(reader, 30, between, tags=tags)]
-    assert [content for page in found for content in contents(page.items)] == expected
+    assert {item.tags for page in found for item in page.items} == ({("even",)} if tags else {("even",), ("odd",)})
+    assert [said(item) for page in found for item in page.items] == expected
     assert {page.position for page in found} == {found[0].position}
     assert all(item.state == "active" and item.trust == "unverified" for page in found for item in page.items)
     assert {len(page.items) for page in found[:-1]} == {30}
@@ -189,6 +209,18 @@ def test_the_status_counts_each_state(varied: Gateway) -> None:
     status = varied.status()
     assert status.memories == {"active": 1, "superseded": 1, "retired": 1, "revoked": 1}
     assert (status.conflicts_open, status.ledger["size"], status.ledger["chain"]) == (0, 12, "ok")
+    held = varied.remember(
+        "held", memory_id="corrected", kind="preference", hold=True, predecessor=varied.show("corrected").revision_id
+    )
+    assert varied.status().memories["processing"] == 1
+    assert [item.content for item in varied.iterate_memories()] == ["second", "held"]
+    varied.contest(varied.show("corrected").revision_id, held.revision_id or "")
+    assert (varied.status().conflicts_open, varied.status().memories["conflicted"]) == (1, 2)
+    (first, second) = varied.list_memories(memory="corrected", states=["conflicted"]).items
+    assert isinstance(first, ListedRevision)
+    assert (first.audit[-1].conflict_with, first.audit[-1].expected_active) == (second.revision_id, None)
+    varied.promote(second.revision_id)
+    assert varied.status().conflicts_open == 0
 
 
 def test_reading_lists_writes_nothing(varied: Gateway, ledger_url: str) -> None:
