@@ -1,6 +1,5 @@
 """`show` and `log`: what a reader asks about revisions and events. Neither writes."""
 
-import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +8,7 @@ import click
 from cli import columns, correction_views, views
 from cli.context import Session, full_id, pass_session
 from cli.options import Range, Verb, read_event_type, read_moment, read_range, reads
-from cli.output import flush, give, give_stream, note, print_text, text_only, writing
+from cli.output import flush, give, give_stream, note, print_bytes, print_text, text_only
 
 if TYPE_CHECKING:
     from gateway.bare import BareGateway
@@ -69,9 +68,7 @@ def _show_raw(session: Session, what: str, seq: int | None, min_position: str | 
     else:
         with session.bare(create=False, reach=min_position) as bare:
             stored = bare.raw(seq)
-    with writing():
-        sys.stdout.flush()
-        sys.stdout.buffer.write(stored)
+    print_bytes(stored)
 
 
 @click.command(
@@ -139,8 +136,8 @@ def log(
 def _check_endless(session: Session, last: int | None, until: str | None) -> None:
     if last is not None or until is not None:
         raise click.UsageError("--follow has no end; leave out --until and the end of the range.")
-    if session.output == "json":
-        raise click.UsageError("-o json is one document, and --follow has no end; take -o jsonl.")
+    if session.output in ("json", "yaml"):
+        raise click.UsageError(f"-o {session.output} is one document, and --follow has no end; take -o jsonl.")
 
 
 def _stream(bare: "BareGateway", word: str) -> str:

@@ -27,6 +27,7 @@ class Session:
     """The global options of one invocation; None where the environment or a default decides."""
 
     output: str = "text"
+    fields: str | None = None
     project: str | None = None
     tenant: str | None = None
     actor: str | None = None
@@ -44,7 +45,12 @@ class Session:
     @property
     def machine(self) -> bool:
         """Report whether stdout is for a program: one document, and no prose anywhere."""
-        return self.output != "text"
+        return self.output not in ("text", "wide")
+
+    @property
+    def tells(self) -> bool:
+        """Report whether an answer is told in words: not to a program, and not cut down to some of its fields."""
+        return not self.machine and self.fields is None
 
     @property
     def coloured(self) -> bool:

@@ -24,7 +24,7 @@ PARTIAL = 9
 INTERRUPTED = 130
 PIPE_CLOSED = 141  # 128 + SIGPIPE: what a shell reports of any program whose reader has left
 
-_MACHINE = ("json", "jsonl")
+_MACHINE = ("json", "jsonl", "yaml")  # a JSON document is YAML, too
 
 
 def run(command: click.Command, args: Sequence[str]) -> int:

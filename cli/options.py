@@ -19,6 +19,8 @@ from cli.output import print_text
 
 TEXT_BYTES_MAX = 1024 * 1024  # far above every cap in ledger.limits: it only bounds what is read into memory
 
+_OUTPUTS = ("text", "wide", "json", "jsonl", "yaml", "csv", "name")
+
 Function = TypeVar("Function", bound=Callable[..., Any])  # Any: a command's own parameters
 
 
@@ -48,7 +50,8 @@ class Repeated(GlobalOption):
 def global_options() -> list[click.Parameter]:
     """Return the global options, fresh for one command."""
     return [
-        GlobalOption("-o", "--output", type=click.Choice(("text", "json", "jsonl")), help="How to answer."),
+        GlobalOption("-o", "--output", type=click.Choice(_OUTPUTS), help="How to answer."),
+        GlobalOption("--fields", metavar="F,G", help="Only these fields of each item of the answer."),
         GlobalOption("--project", metavar="NAME", help="The project  [env: CORRIGENDA_PROJECT]"),
         GlobalOption("--tenant", metavar="NAME", help="The tenant  [env: CORRIGENDA_TENANT]"),
         GlobalOption("--actor", metavar="WHO", help="Who acts: human:ana, agent:bot  [env: CORRIGENDA_ACTOR]"),

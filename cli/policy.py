@@ -24,8 +24,8 @@ def policy() -> None:
 @pass_session
 def show(session: Session, min_position: str | None) -> None:
     """Show every setting: the project's, where one is named, and the tenant's."""
-    with session.gateway(create=False, replay=False) as gateway:
-        found = gateway.show_policy(min_position=min_position)
+    with session.gateway(create=False, replay=False, reach=min_position) as gateway:
+        found = gateway.show_policy()
     give(session, found, lambda: _table(found), items="items")
 
 

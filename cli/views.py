@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from cli.text import Paint, block, count, inert, moment, pairs, plain, table, wrapped
+from cli.text import Paint, block, clip, count, inert, moment, pairs, plain, table, wrapped
 
 if TYPE_CHECKING:
     from gateway.replies import (
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Receipt,
         Recovery,
         Revision,
+        RevisionAct,
         Search,
         Status,
     )
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _COLUMNS = 80  # what a status fits in
 _DIGITS = 16  # of a hash, where it only has to be recognised
 _STREAM_COLUMNS = 20  # of a stream's id, where many stand below each other
+_SAID_COLUMNS = 60  # of a text in a list
 _EMPTY = {
     "no_match": "nothing found: no memory is near this query. Ask in other words, or raise -k.",
     "filtered": "nothing found: what is near is not served here. It was withdrawn, or --min-trust, --kind, --tag or "
@@ -136,6 +138,27 @@ def _particulars(item: "Revision") -> list[tuple[str, str | None]]:
 def _span(start: str | None, end: str | None) -> str | None:
     ends = (moment(end) if end else "…" for end in (start, end))
     return " to ".join(ends) if start or end else None
+
+
+def listed(item: "Revision", *, wide: bool = False, paint: Paint = plain) -> str:
+    """One line per revision: whose it is, how it stands and how it begins; with `wide` also when, its tags, and whole.
+
+    What happened to it follows, where the answer has that.
+    """
+    title = f"{inert(item.memory_id)}  v{item.version}  {item.revision_id}"
+    said = "(no longer shown)" if item.content is None else inert(item.content)
+    standing = f"{_coloured(item.state, paint)}, {_coloured(item.trust, paint)}"
+    more = [moment(item.recorded_at), inert(item.kind), *(f"#{inert(tag)}" for tag in item.tags)] if wide else []
+    line = "  ".join([title, standing, *more, said if wide else clip(said, _SAID_COLUMNS)])
+    return "\n".join([line, *(_act(act) for act in getattr(item, "audit", ()))])
+
+
+def _act(act: "RevisionAct") -> str:
+    change = f"{act.from_state or 'new'} → {act.to_state}"
+    trust = "" if act.from_trust in (None, act.to_trust) else f", {act.to_trust}"
+    why = f": {inert(act.reason)}" if act.reason else ""
+    other = f", with {act.conflict_with}" if act.conflict_with else ""
+    return f"    {act.seq}  {moment(act.at)}  {act.action}  {change}{trust}  by {inert(act.actor)}{why}{other}"
 
 
 def history(found: "History", *, paint: Paint = plain) -> str:

@@ -3,7 +3,6 @@
 Nothing here decides or serves a memory. With `create=False` it makes nothing: no home, no server, no ledger, no key.
 """
 
-import json
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from gateway import anchor_report, anchors, checkpoints, checks, models, roles, signing
+from gateway import anchors, checkpoints, checks, models, roles, signing
 from gateway.embedded import Say, Server, attach, locate
 from gateway.following import Waiting
 from gateway.listing import Listing, Wanted
@@ -19,6 +18,7 @@ from gateway.positions import no_event, parse_position, wait_until_at
 from gateway.replies import LogItem, ModelsCheck, ModelsStatus, Status, Verification
 from gateway.settings import Settings, read_settings
 from gateway.streams import find_streams
+from gateway.survey import survey
 from ledger import keys
 from ledger.anchor import Anchor
 from ledger.census import holds_ledger
@@ -34,7 +34,6 @@ from ledger.verified import VerifiedLedger
 from ledger.verify import verify
 from migrations import LATEST
 from projections.checking import Check
-from projections.lineage import QUERIES
 
 WALKED_EVENTS_MAX = 50_000
 Document = dict[str, Any]  # Any: JSON
@@ -291,30 +290,10 @@ class BareGateway:
     def status(self) -> Status:
         """Return one screen about the ledger and what is derived from it."""
         store = self._opened()
-        anchor = anchor_report.look(store, self._settings.anchors)
-        row = store.head()
-        chain, problem = self._chain(row.seq)
-        cursor, embedder, items = _generation(self._settings.home / "index" / store.ledger)
-        pending = store.count("count_outbox", after=cursor)
-        states = {state: count for state, count in store.query(QUERIES["count_states"], {"gen": row.gen})}
-        return Status(
-            ledger={
-                "id": store.ledger,
-                "tenant": self._settings.tenant,
-                "size": row.seq + 1,
-                "head": row.hash.hex(),
-                "incarnation": row.incarnation,
-                "chain": chain,
-                "problem": problem,
-            },
-            anchor=anchor,
-            projections={"generation": row.gen, "version": row.projector},
-            index={"cursor": cursor, "embedder": embedder, "items": items},
-            outbox={"pending": pending, "parked": 0},
-            index_pending=pending,
-            memories=states,
-            conflicts_open=0,
-            candidates={},
+        chain, problem = self._chain(store.head().seq)
+        settings = self._settings
+        return survey(
+            store, tenant=settings.tenant, home=settings.home, anchors=settings.anchors, chain=chain, problem=problem
         )
 
     def doctor(self) -> list[tuple[str, bool, str, str | None]]:
@@ -431,17 +410,6 @@ class BareGateway:
             if isinstance(facts, LedgerOpened):
                 return facts
         raise failure("INTEGRITY_BROKEN", "Event 0 is not the opening of a ledger.", position=0, check="chain")
-
-
-def _generation(root: Path) -> tuple[int, str | None, int]:
-    """Return cursor, embedder and number of items of the newest index generation of a ledger, as it says itself."""
-    newest: Document = {}
-    for manifest in root.glob("generation-*/manifest.json"):
-        with suppress(OSError, ValueError):
-            found: Document = json.loads(manifest.read_text(encoding="utf-8"))
-            if found.get("position", -1) > newest.get("position", -1):
-                newest = found
-    return newest.get("position", -1), newest.get("signature"), newest.get("count", 0)
 
 
 def open_bare(

@@ -1,6 +1,7 @@
 """The composition root: settings to an open gateway. Nothing else knows how the parts are put together."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from gateway import anchors, roles, schemas
@@ -9,6 +10,7 @@ from gateway.embedded import Say, Server, attach
 from gateway.permissions import Actor, granted
 from gateway.service import Gateway
 from gateway.settings import Settings, read_settings
+from gateway.survey import survey
 from ledger.appending import PROJECTOR_VERSION
 from ledger.clock import Clock, system_clock
 from ledger.committer import Committer
@@ -85,6 +87,7 @@ def open_gateway(
         project=who.project,
         clock=moments,
         files=settings.keys,
+        survey=partial(survey, ledger.store, tenant=settings.tenant, home=settings.home, anchors=settings.anchors),
         on_close=close,
     )
 

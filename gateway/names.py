@@ -100,6 +100,11 @@ class References:
         self._project_name = project
 
     @property
+    def project_name(self) -> str | None:
+        """Return the project's name, or None if none was named."""
+        return self._project_name
+
+    @property
     def project(self) -> str | None:
         """Return the project's id, or None if it has none yet."""
         if self._project_name is None:

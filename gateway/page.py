@@ -82,6 +82,7 @@ class Append:
         self.events: list[tuple[str, Event]] = []
         self.warnings: Sequence[str] = ()
         self.page = page
+        self._objects: dict[str, bytes] = {}
         self._bases: dict[str, State] = {}
         self._states: dict[str, State] = {}
         self._reads: dict[str, int] = {}
@@ -146,6 +147,10 @@ class Append:
             state = decider.evolve(state, event)
         self._states[stream] = state
 
+    def attach(self, stream: str, body: bytes) -> None:
+        """Store bytes with the append, under the stream of the evidence that it adds."""
+        self._objects[stream] = body
+
     def draft(self, events: tuple[tuple[str, Event], ...] | None = None) -> Draft:
         """Return the append as it is stored, with positions counted from its own first event, or as `events` has them.
 
@@ -159,6 +164,7 @@ class Append:
             fingerprint=self.fingerprint,
             events=tuple(self.events) if events is None else events,
             reads=self._reads if events is None else {},
+            objects=self._objects,
         )
 
     def keep(self, recorded: Sequence[Recorded]) -> None:

@@ -223,6 +223,64 @@ class History(Reply, frozen=True, kw_only=True):
     incarnation: int
 
 
+class RevisionAct(Reply, frozen=True, kw_only=True):
+    """What one event did to one revision. `from_state` is None if it brought it into being.
+
+    `conflict_with` is what it was found to contradict, `expected_active` the head that it replaced when it won.
+    """
+
+    seq: int
+    at: str
+    action: str
+    actor: str
+    reason: str | None
+    from_state: str | None
+    to_state: str
+    from_trust: str | None
+    to_trust: str
+    expected_active: str | None
+    conflict_with: str | None
+
+
+class ListedRevision(Revision, frozen=True, kw_only=True):
+    """A revision in the list of one memory, with what happened to it, oldest first."""
+
+    audit: tuple[RevisionAct, ...]
+
+
+class MemoryList(Reply, frozen=True, kw_only=True):
+    """A page of memories as they stood at `position`, oldest first.
+
+    `next_cursor` gives the next page as of the same position, None on the last one; `truncated` says that the page ends
+    before its limit because its texts were too long.
+    """
+
+    items: tuple[Revision, ...]
+    next_cursor: str | None
+    truncated: bool
+    position: int
+    incarnation: int
+
+
+class Evidence(Reply, frozen=True, kw_only=True):
+    """An object of evidence: `stored` says whether its bytes are kept here, else `uri` says where they lie.
+
+    `size` is in bytes, 0 where they are not kept; `hash` is `b3:` and their BLAKE3 in hex. `added` is the position at
+    which it was added, None if that was only tried.
+    """
+
+    hash: str
+    size: int
+    stored: bool
+    media_type: str | None
+    name: str | None
+    uri: str | None
+    added_at: str | None
+    added: int | None
+    position: int
+    incarnation: int
+
+
 class PolicySetting(Reply, frozen=True, kw_only=True):
     """One setting: `value` is a text or a list of names, `of` is project or tenant. `default` says it was not set."""
 

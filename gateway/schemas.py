@@ -16,6 +16,7 @@ from pydantic import (
     Field,
     Strict,
     ValidationError,
+    field_validator,
     model_validator,
 )
 
@@ -32,13 +33,19 @@ CorrectionVisibility = Literal["agent", "user", "tenant", "global"]
 CorrectionState = Literal["unconfirmed", "active", "superseded", "revoked"]
 Breakdown = Literal["agent", "period"]
 Period = Literal["day", "month", "year"]
+ListedState = Literal["active", "processing", "conflicted", "superseded", "rejected", "retired", "forgotten", "revoked"]
 TrustTier = Literal["unverified", "verified"]
 
+_LOCAL = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d(:?\d\d){1,2}([.,]\d+)?)?", re.ASCII | re.IGNORECASE)
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:(?P<second>\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE)
 _CONFIDENCE = re.compile(r"0(\.[0-9]{1,6})?|1(\.0{1,6})?")
 _AGE = re.compile(r"([1-9][0-9]{0,5})([hdw])")
 _AGE_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _HASH = re.compile(r"b3:[0-9a-f]{64}")
 _ACTOR = re.compile(r"(human|agent|service):\S.*", re.DOTALL)
+DEFAULT_STATES: tuple[ListedState, ...] = ("active", "processing")
+_MEDIA_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 _RequestT = TypeVar("_RequestT", bound=BaseModel)
 
 
@@ -62,10 +69,7 @@ def _said(value: str) -> str:
 def _moment(value: Any) -> Any:  # Any: whatever the caller gave, before pydantic looks at it
     """Return an RFC 3339 time with a zone as the ledger writes it."""
     if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            raise ValueError("is not an RFC 3339 time, such as 2026-01-02T03:04:05Z") from None
+        value = _parsed(value)
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise ValueError("has no time zone")
@@ -74,6 +78,20 @@ def _moment(value: Any) -> Any:  # Any: whatever the caller gave, before pydanti
         except OverflowError:
             raise ValueError("lies outside the years 1 to 9999 in UTC") from None
     return value
+
+
+def _parsed(value: str) -> datetime:
+    said = _TIME.fullmatch(value)
+    if said and said["second"] == "60":
+        raise ValueError("names a leap second, which times here do not have; give the second before or after it")
+    if value.isascii() and not said and _LOCAL.fullmatch(value):
+        raise ValueError("has no time zone")
+    try:
+        if said:
+            return datetime.fromisoformat(value.upper())
+    except ValueError:
+        pass
+    raise ValueError("is not an RFC 3339 time of the years 1 to 9999, such as 2026-01-02T03:04:05Z")
 
 
 def _decimal(value: str) -> str:
@@ -120,6 +138,18 @@ def _identity(value: str) -> str:
     return full
 
 
+def _media_type(value: str) -> str:
+    if not _MEDIA_TYPE.fullmatch(value):
+        raise ValueError("is not a media type, such as text/plain or image/png")
+    return value.lower()
+
+
+def _uri(value: str) -> str:
+    if not _URI.fullmatch(value) or not value.isprintable():
+        raise ValueError("is not a URI with its scheme, such as https://example.com/a or s3://bucket/key")
+    return value
+
+
 Text = Annotated[str, Strict(), AfterValidator(_text)]
 Content = Annotated[
     str, Strict(), Field(max_length=limits.CONTENT_CHARS_MAX), AfterValidator(_text), AfterValidator(_said)
@@ -143,6 +173,8 @@ Conversation = Annotated[
     str, Strict(), Field(max_length=limits.CONVERSATION_CHARS_MAX), AfterValidator(_text), AfterValidator(_said)
 ]
 Strictly = Annotated[bool, Strict()]
+MediaType = Annotated[str, Strict(), Field(max_length=limits.MEDIA_TYPE_CHARS_MAX), AfterValidator(_media_type)]
+Uri = Annotated[str, Strict(), Field(max_length=limits.URI_CHARS_MAX), AfterValidator(_text), AfterValidator(_uri)]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=limits.TAGS_MAX)]
 Sources = Annotated[tuple[Source, ...], Field(max_length=limits.SOURCES_MAX)]
 
@@ -385,6 +417,33 @@ class MomentRequest(Request):
     at: Moment
 
 
+class ListRequest(ScopeRequest):
+    """Which memories are listed. A cursor goes on where the page before it ended."""
+
+    states: Annotated[tuple[ListedState, ...], Field(min_length=1)] = DEFAULT_STATES
+    memory: Reference | None = None
+    kind: Kind | None = None
+    tags: Tags = ()
+    limit: Annotated[int, Strict(), Field(ge=1, le=limits.LIST_LIMIT_MAX)] = limits.LIST_LIMIT_DEFAULT
+    cursor: Text | None = None
+
+    @field_validator("states")
+    @classmethod
+    def _once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(value)) < len(value):
+            raise ValueError("names a state twice")
+        return value
+
+
+class EvidenceRequest(Request):
+    """Evidence by its hash; where it lies, if elsewhere; and what it is."""
+
+    hash: PublicHash
+    uri: Uri | None = None
+    media_type: MediaType | None = None
+    name: Annotated[Text, Field(min_length=1, max_length=limits.NAME_CHARS_MAX)] | None = None
+
+
 class ReferenceRequest(Request):
     """An id or a name that a caller gave."""
 
@@ -429,6 +488,7 @@ _PHRASES: dict[str, Callable[[dict[str, Any]], str]] = {
     "string_too_short": lambda context: f"is shorter than {context['min_length']} characters",
     "too_long": lambda context: _has(context, "more", context["max_length"]),
     "too_short": lambda context: _has(context, "fewer", context["min_length"]),
+    "int_type": lambda _: "is not a whole number",
     "greater_than_equal": lambda context: f"is below {context['ge']}",
     "less_than_equal": lambda context: f"is above {context['le']}",
     "literal_error": lambda context: f"is not one of {context['expected']}",

@@ -35,6 +35,7 @@ def group_writes(ledger: str, row: HeadRow, sealed: Sequence[Sealed], projectors
         _insert_payloads(sealed),
         *outbox_writes(entries),
         *(write for projector in projectors for write in projector.writes(row.gen, recorded)),
+        *_object_writes(sealed),
     ]
     return [Write(write.query, {"ledger": ledger, **write.params}) for write in writes]
 
@@ -76,6 +77,14 @@ def _insert_payloads(sealed: Sequence[Sealed]) -> Write:
     return Write(QUERIES["insert_payloads"], params)
 
 
+def _object_writes(sealed: Sequence[Sealed]) -> list[Write]:
+    """Return the statement that stores the evidence of a group, if there is any."""
+    rows = {item.entry.envelope.stream: item.object for item in sealed if item.object is not None}
+    if not rows:
+        return []
+    return [Write(QUERIES["insert_objects"], {"objects": [*rows], "bytes": [*rows.values()]})]
+
+
 class Failure(Enum):
     """What became of a group whose flush failed, and so what has to be done."""
 
@@ -85,7 +94,7 @@ class Failure(Enum):
     REFUSED = "the database refused what was to be stored: nothing was"
 
 
-_OWN_TABLES = ("event", "payload", "outbox")
+_OWN_TABLES = ("event", "payload", "outbox", "evidence_object")
 _PLACES = ("event_pkey", "payload_pkey", "outbox_pkey")
 _BAD_NUMBER = "22P02"  # what the guard's cast of a text to a number is refused with
 _PASSES = ("40001", "40P01", "55P03", "57P03")

@@ -42,13 +42,25 @@ class EvidenceState(State, frozen=True, kw_only=True):
 
 
 def decide(state: EvidenceState, command: Command) -> Sequence[Event]:
-    """Return the event of a command; what is there already makes none."""
-    raise NotImplementedError
+    """Return the event of a command; what is there already makes none. Bytes may follow their mention."""
+    match command:
+        case AddEvidence():
+            held = state.added
+            if held is not None and (command.external or not held.external):
+                return ()
+            facts = EvidenceAdded(external=command.external, media_type=command.media_type, size=command.size)
+            return (Event(facts=facts, payload=command.text, position=command.first),)
+        case _:
+            raise TypeError(f"evidence knows no {type(command).__name__}")
 
 
 def evolve(state: EvidenceState, event: Event) -> EvidenceState:
     """Return the evidence after an event."""
-    raise NotImplementedError
+    match event.facts:
+        case EvidenceAdded() as added:
+            return EvidenceState(version=state.version + 1, added=added, position=event.position)
+        case _:
+            raise TypeError(f"evidence knows no {type(event.facts).__name__}")
 
 
 EVIDENCE: Decider[Command, Event, EvidenceState] = Decider(EvidenceState(), decide, evolve)

@@ -116,6 +116,14 @@ INSERT INTO corrigenda.outbox (ledger, seq, revision, effect, lineage)
 SELECT %(ledger)s::text, u.* FROM unnest(
     %(seqs)s::bigint[], %(revisions)s::text[], %(effects)s::text[], %(lineages)s::text[]) u
 
+-- name: insert_objects
+-- The bytes of evidence, under its stream. That nothing is there yet, the version of that stream has said.
+INSERT INTO corrigenda.evidence_object (ledger, evidence, body)
+SELECT %(ledger)s::text, u.* FROM unnest(%(objects)s::text[], %(bytes)s::bytea[]) u
+
+-- name: read_object
+SELECT body FROM corrigenda.evidence_object WHERE ledger = %(ledger)s AND evidence = %(evidence)s
+
 -- name: read_after
 -- The walk's page: what is needed to follow the chain, in order. A page is a range of positions: with a LIMIT instead,
 -- and without statistics, the rest of the ledger is read and sorted for every page.

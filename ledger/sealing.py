@@ -24,7 +24,8 @@ class Draft(Struct, frozen=True, kw_only=True):
     """One append, decided: its events with their streams, who makes it, under which request, and what it rests on.
 
     `reads` is the version of every stream that the decision looked at, written to or not: it is stored only while all
-    of them are still at that version.
+    of them are still at that version. `objects` are the bytes of evidence by its stream, stored with the event that
+    says their hash.
     """
 
     op: str
@@ -34,6 +35,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     fingerprint: str | None
     events: tuple[tuple[str, Event], ...]
     reads: Mapping[str, int] = {}
+    objects: Mapping[str, bytes] = {}
 
     @property
     def streams(self) -> set[str]:
@@ -59,8 +61,9 @@ class Prepared(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Return the number of payload bytes."""
-        return sum(len(part.body or b"") for part in self.parts)
+        """Return the number of bytes of payloads and objects."""
+        objects = sum(map(len, self.draft.objects.values()))
+        return objects + sum(len(part.body or b"") for part in self.parts)
 
 
 class Sealed(NamedTuple):
@@ -69,6 +72,7 @@ class Sealed(NamedTuple):
     recorded: Recorded
     salt: bytes
     body: bytes | None
+    object: bytes | None = None
 
     @property
     def entry(self) -> Entry:
@@ -178,4 +182,4 @@ class Sealer:
         entry = Entry(
             envelope=envelope, raw=raw, hash=own, stream_hash=digest.stream_link(raw), seal=self._keys.seal(own)
         )
-        return Sealed(Recorded(entry, event.payload), part.salt, part.body)
+        return Sealed(Recorded(entry, event.payload), part.salt, part.body, draft.objects.get(part.stream))

@@ -367,6 +367,11 @@ class Store:
         row = self._one(query, **params)
         return 0 if row is None else int(row[0])
 
+    def object(self, evidence: str) -> bytes | None:
+        """Return the bytes of evidence that lie under a stream, unchecked; None if there are none."""
+        row = self._one("read_object", evidence=evidence)
+        return None if row is None else bytes(row[0] or b"")
+
     def vectors(self, contents: Sequence[bytes], signature: str) -> list[Row]:
         """Return content digest, vector and seal of each stored vector."""
         return self._all("read_vectors", contents=list(contents), signature=signature)

@@ -150,6 +150,31 @@ WITH RECURSIVE reached(id) AS (
 )
 SELECT id FROM reached LIMIT %(limit)s
 
+-- name: list_revisions
+-- A page of a project's revisions as they stood at a position, in the order in which they were recorded, as far as a
+-- reader may see them, or all of them (`whole`). The last interval that began by then is the one that
+-- held. The live generation is looked up in the same statement, so that a swap cannot come between.
+SELECT r.content_seq, r.revision, r.lineage
+FROM corrigenda.revision r
+CROSS JOIN LATERAL (
+    SELECT s.state, s.trust FROM corrigenda.revision_state s
+    WHERE s.ledger = r.ledger AND s.gen = r.gen AND s.revision = r.revision AND s.from_seq <= %(at)s
+    ORDER BY s.from_seq DESC LIMIT 1) s
+WHERE r.ledger = %(ledger)s AND r.gen = (SELECT h.gen FROM corrigenda.head h WHERE h.ledger = %(ledger)s)
+  AND r.project = %(project)s AND r.content_seq > %(after)s AND r.content_seq <= %(at)s
+  AND (%(lineage)s::text IS NULL OR r.lineage = %(lineage)s)
+  AND (%(kind)s::text IS NULL OR r.kind = %(kind)s)
+  AND (%(whole)s OR r.visibility IN ('global', 'tenant', 'project')
+       OR (r.visibility = 'agent' AND r.agent = %(agent)s) OR (r.visibility = 'user' AND r.person = %(user)s)
+       OR (r.visibility = 'session' AND r.session = %(session)s))
+  AND CASE WHEN s.trust = 'revoked' AND s.state = 'active' THEN 'revoked' ELSE s.state END = ANY (%(states)s::text[])
+ORDER BY r.content_seq LIMIT %(limit)s
+
+-- name: count_conflicts
+-- How many pairs of revisions contradict each other, undecided.
+SELECT count(*) FROM corrigenda.edge
+WHERE ledger = %(ledger)s AND gen = %(gen)s AND kind = 'conflicts' AND to_seq IS NULL
+
 -- ---------------------------------------------------------------- digests
 --
 -- What a row says, as parts that change together: an event that changes one part says what it was and what it is, so

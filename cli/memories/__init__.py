@@ -28,6 +28,8 @@ _VERBS = {
     "prune": ("cli.memories.pruning", "prune", "Withdraw old learnings that nobody vouched for."),
     "link": ("cli.memories.linking", "link", "State that memory NEW supersedes memory OLD."),
     "unlink": ("cli.memories.linking", "unlink", "Withdraw, with a reason, that NEW supersedes OLD."),
+    "list": ("cli.memories.listing", "list_", "List the project's memories, oldest first."),
+    "show": ("cli.memories.listing", "show", "Show REV."),
     "search": ("cli.memories.finding", "search", "Find memories near QUERY."),
 }
 

@@ -9,11 +9,12 @@ from gateway.deciding.disputing import Disputing
 from gateway.deciding.governing import Governing
 from gateway.deciding.linking import Linking
 from gateway.deciding.mending import Mending
+from gateway.deciding.proving import Proving
 from gateway.deciding.replacing import Replacing
 from gateway.deciding.withdrawing import Withdrawing
 
 __all__ = ["Decisions"]
 
 
-class Decisions(Correcting, Beginning, Replacing, Withdrawing, Disputing, Mending, Linking, Governing):
+class Decisions(Correcting, Beginning, Replacing, Withdrawing, Disputing, Mending, Linking, Governing, Proving):
     """Decides the acts of one actor in one project."""

@@ -5,7 +5,9 @@ Every write is one append (`writing`), every answer is made from verified entrie
 
 from gateway.service.corrections import CorrectionActs
 from gateway.service.disputing import DisputingActs
+from gateway.service.evidence import EvidenceUse
 from gateway.service.exporting import ExportActs
+from gateway.service.lists import Lists
 from gateway.service.memories import MemoryActs
 from gateway.service.operating import Operating
 from gateway.service.policy import PolicyUse
@@ -17,6 +19,16 @@ __all__ = ["Gateway"]
 
 
 class Gateway(
-    MemoryActs, ReplacingActs, WithdrawingActs, DisputingActs, CorrectionActs, Reading, PolicyUse, ExportActs, Operating
+    MemoryActs,
+    ReplacingActs,
+    WithdrawingActs,
+    DisputingActs,
+    CorrectionActs,
+    Reading,
+    Lists,
+    PolicyUse,
+    EvidenceUse,
+    ExportActs,
+    Operating,
 ):
     """One ledger, as one actor uses it. A context manager; safe to share between threads."""

@@ -14,6 +14,7 @@ from gateway.positions import parse_position, wait_until_at
 from gateway.reading import Reader
 from gateway.replies import (
     Receipt,
+    Status,
 )
 from gateway.retrieval import Retrieval
 from gateway.states import States
@@ -43,6 +44,7 @@ class UseCases:
         project: str | None,
         clock: Clock,
         files: KeyFiles,
+        survey: Callable[[], Status],
         on_close: Callable[[], None],
     ) -> None:
         states = States(ledger)
@@ -78,6 +80,7 @@ class UseCases:
         self._retrieval = Retrieval(ledger, relay, self._reader, self._names.show)
         self._clock = clock
         self._files = files
+        self._survey = survey
         self._on_close = on_close
         self._closed = False
         self._wrote = False

@@ -4,7 +4,12 @@ from pathlib import Path
 
 from gateway.importing import PepImport, Progress
 from gateway.models import differences
-from gateway.replies import ImportReport, Rebuild, Recovery
+from gateway.replies import (
+    ImportReport,
+    Rebuild,
+    Recovery,
+    Status,
+)
 from gateway.service.base import UseCases
 from projections.checking import PROJECTION_DRIFT
 from projections.rebuilding import rebuild
@@ -33,6 +38,13 @@ class Operating(UseCases):
             self._relay.drain(progress=progress)
             self._relay.keep()
         return report
+
+    def status(self) -> Status:
+        """Return one screen about the ledger and what is derived from it."""
+        self._require("read")
+        with self._writer.lock:
+            self._ledger.catch_up()
+            return self._survey()
 
     def recover(self, *, check_only: bool = False, dry_run: bool = False, progress: Progress | None = None) -> Recovery:
         """Bring the index to the ledger's head and say what it took; or, with `check_only`, what it would take."""

@@ -10,7 +10,7 @@ ALTER TABLE corrigenda.revision
     ADD COLUMN session    text,
     ADD COLUMN meta_seq   bigint;
 
-CREATE INDEX revision_project ON corrigenda.revision (ledger, gen, project, state, content_seq);
+CREATE INDEX revision_project ON corrigenda.revision (ledger, gen, project, content_seq);
 
 -- What a revision's values were, from one position up to before another; the last interval has no end. It holds what
 -- the facts of a move say and no more: the project is the revision's (a join), and so is the place of its metadata.

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from gateway import schemas
 from gateway.service import Gateway
 from tests.house import last_position, refused
 from tests.integration.conftest import Here
@@ -99,12 +100,26 @@ def test_strange_text_comes_back_as_it_was(gateway: Gateway) -> None:
         ("confidence", "0.5", "NaN"),
         ("confidence", "0.5", "Infinity"),
         ("confidence", "0.5", "half"),
+        ("confidence", "1.0", "0.1e1"),
+        ("confidence", "0.0", "-1"),
+        ("confidence", "1.000000", "2"),
+        ("confidence", "0.5", "٠.٥"),
+        ("confidence", "0.5", " 0.5"),
+        ("confidence", "0.5", 0.5),
         ("kind", "task", "Task"),
         ("visibility", "tenant", "world"),
         ("origin", "import", "robot"),
         ("valid_from", "2026-01-02T03:04:05Z", "2026-01-02T03:04:05"),
         ("valid_from", "0001-01-01T00:00:00Z", "0001-01-01T00:00:00+01:00"),
         ("valid_to", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59-01:00"),
+        ("valid_from", "0001-01-01T00:00:00Z", "0000-01-01T00:00:00Z"),
+        ("valid_to", "9999-12-31T23:59:59Z", "10000-01-01T00:00:00Z"),
+        ("valid_from", "2016-12-31T23:59:59Z", "2016-12-31T23:59:60Z"),
+        ("valid_from", "2016-12-31t23:59:59.123456789z", "2016-12-31T23:59:61Z"),
+        ("valid_from", "2026-01-02 03:04:05+00:00", "2026-W01-5T03:04:05Z"),
+        ("valid_from", "2026-01-02T03:04:05-00:00", "2026-01-02T03:04:05+00:00:30"),
+        ("valid_from", "2026-01-02T03:04:05+23:59", "2026-01-02T03:04:05+24:00"),
+        ("valid_from", "2026-01-02T03:04:05Z", "2026-01-02"),
         ("review_by", "2026-02-28T00:00:00+14:00", "2026-02-30T00:00:00Z"),
         ("memory_id", "m", "m/n"),
     ],
@@ -119,6 +134,29 @@ def test_each_field_has_its_bound(gateway: Gateway, ledger_url: str, field: str,
 
     assert [fault["field"].partition(".")[0] for fault in refusal.details["fields"]] == [field]
     assert last_position(ledger_url) == before
+
+
+def test_a_hundred_thousand_tags_are_one_fault(gateway: Gateway, ledger_url: str) -> None:
+    """RM-08: given 100,000 tags, when they are to be kept or asked for, then one short refusal, and nothing stored."""
+    before = last_position(ledger_url)
+    tags = [f"tag {number}" for number in range(100_000)]
+    for act in (
+        lambda: gateway.remember("a", tags=tags),
+        lambda: gateway.search("a", tags=tags),
+        lambda: gateway.list_memories(tags=tags),
+    ):
+        with refused("VALIDATION_FAILED") as refusal:
+            act()
+        assert [fault["field"] for fault in refusal.details["fields"]] == ["tags"]
+        assert len(refusal.error.message) < 300
+    assert last_position(ledger_url) == before
+
+
+def test_an_unknown_field_is_refused_by_its_name() -> None:
+    """RC-39: given a body with a field that the request has not, when it is parsed, then VALIDATION_FAILED names it."""
+    with refused("VALIDATION_FAILED") as refusal:
+        schemas.parse(schemas.ListRequest, signal="up")
+    assert refusal.details["fields"] == [{"field": "signal", "problem": "is not a field of this request"}]
 
 
 def test_every_fault_of_a_request_is_named_at_once(gateway: Gateway) -> None:

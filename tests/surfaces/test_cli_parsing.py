@@ -84,9 +84,9 @@ def test_what_is_not_built_is_refused(gateway: Stub, words: list[str]) -> None:
     assert gateway.opened == []
 
 
-@pytest.mark.parametrize("form", ["yaml", "csv", "wide", "name", "JSON", ""])
+@pytest.mark.parametrize("form", ["xml", "table", "JSON", ""])
 def test_formats_that_are_not_built_are_refused(gateway: Stub, form: str) -> None:
-    """`-o` takes text, json and jsonl only."""
+    """`-o` takes what its help lists, and nothing else."""
     assert refused(corrigenda("status", "-o", form), "--output")
     assert gateway.opened == []
 

@@ -1,0 +1,85 @@
+"""Cursors: where a list goes on, in words that only this ledger could have written and only for the same question.
+
+A cursor says at which position the list is read, and what was given last. It is opaque to callers, and must never be
+believed before its digest was checked.
+"""
+
+import base64
+import hmac
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ledger.codec import canonical
+from ledger.digest import LedgerKeys
+from ledger.errors import failure
+
+_CHARS_MAX = 512
+_DIGEST_BYTES = 32
+
+
+class Place(NamedTuple):
+    """Where a list goes on: read at `position`, above `last`, the key of the item that was given last."""
+
+    position: int
+    last: int
+
+
+class _Body(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    incarnation: int
+    position: int
+    last: int
+    filter: str
+
+
+class Cursors:
+    """Makes and reads the cursors of one ledger in one incarnation."""
+
+    def __init__(self, keys: LedgerKeys, incarnation: int) -> None:
+        self._keys = keys
+        self._incarnation = incarnation
+
+    def make(self, place: Place, wanted: Mapping[str, Any]) -> str:  # Any: JSON
+        """Return the cursor of a list for what it was asked."""
+        body = msgspec.json.encode(_Body(self._incarnation, place.position, place.last, self._filter(wanted)))
+        return base64.urlsafe_b64encode(self._digest(body) + body).decode().rstrip("=")
+
+    def read(self, text: str, wanted: Mapping[str, Any]) -> Place:  # Any: JSON
+        """Return where a list goes on.
+
+        Errors: CURSOR_INVALID (not written by this ledger, or edited, or of another incarnation),
+        CURSOR_FILTER_MISMATCH (written for another question).
+        """
+        body = self._checked(text)
+        if body.incarnation != self._incarnation:
+            raise _invalid("was made before the ledger was restored")
+        if body.filter != self._filter(wanted):
+            raise failure(
+                "CURSOR_FILTER_MISMATCH",
+                "The cursor was made for a list with other filters, and goes on only with the same ones. Ask with the "
+                "filters of the first page, or without the cursor.",
+            )
+        return Place(body.position, body.last)
+
+    def _checked(self, text: str) -> _Body:
+        try:
+            raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)) if len(text) <= _CHARS_MAX else b""
+        except ValueError:
+            raw = b""
+        digest, body = raw[:_DIGEST_BYTES], raw[_DIGEST_BYTES:]
+        # Several texts decode to the same bytes: only the one that was given out is ours.
+        ours = base64.urlsafe_b64encode(raw).decode().rstrip("=") == text
+        if not ours or not hmac.compare_digest(digest, self._digest(body)):
+            raise _invalid("is not one that this ledger gave out")
+        return msgspec.json.decode(body, type=_Body)
+
+    def _digest(self, body: bytes) -> bytes:
+        return self._keys.keyed("cursor", body.decode("ascii", "replace"))
+
+    def _filter(self, wanted: Mapping[str, Any]) -> str:  # Any: JSON
+        return self._keys.keyed("cursor filter", canonical(dict(wanted)).decode()).hex()[:32]
+
+
+def _invalid(what: str) -> Exception:
+    return failure("CURSOR_INVALID", f"The cursor {what}. Give it as it was given, or ask for the first page.")

@@ -1,0 +1,241 @@
+"""Lists of memories as they stood at one position: found in the read models, believed only from verified entries.
+
+A page is read at the position of the first one, so nothing that happens meanwhile can make pages skip or repeat.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from gateway.cursors import Cursors, Place
+from gateway.names import Names, References
+from gateway.reading import Reader
+from gateway.replies import ListedRevision, Revision, RevisionAct
+from gateway.schemas import ListRequest
+from gateway.states import States
+from gateway.viewing import Viewing
+from gateway.views import LineageView, revision_fields, revision_reply
+from ledger.errors import refuse
+from ledger.memories import MetadataPatched, RevisionPromoted, RevisionState
+from ledger.message import Edge, Move, ScopeIds, Values
+from ledger.scope import sees
+from ledger.verified import Recorded, VerifiedLedger
+from projections.lineage import QUERIES
+
+CHUNK = 200
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What a list is asked for, with names as ids: `reader` is None where the project holds nothing yet.
+
+    `whole` says that everything of the project is shown, and not only what the reader's scope makes visible.
+    """
+
+    request: ListRequest
+    lineage: str | None
+    reader: ScopeIds | None
+    whole: bool
+
+
+class Chunk(NamedTuple):
+    """Some items with their keys, and the key above which the list goes on; None at its end."""
+
+    items: list[tuple[int, Revision]]
+    next: int | None
+
+
+class Lister:
+    """Lists the memories of one ledger as one project sees them. The caller has caught up."""
+
+    def __init__(
+        self,
+        ledger: VerifiedLedger,
+        names: Names,
+        states: States,
+        references: References,
+        reader: Reader,
+        *,
+        sees_all: bool,
+    ) -> None:
+        self._ledger = ledger
+        self._references = references
+        self._reader = reader
+        self._sees_all = sees_all
+        self._viewing = Viewing(ledger, names, states, references)
+
+    def begin(self, request: ListRequest) -> tuple[Wanted, Place]:
+        """Return what is asked for, and where the list goes on: at its beginning and the head unless a cursor says.
+
+        Errors: MEMORY_NOT_FOUND, CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
+        """
+        project = self._references.project
+        named = any((request.agent, request.user, request.session))
+        wanted = Wanted(
+            request=request,
+            lineage=None if request.memory is None else self._references.lineage(request.memory),
+            reader=None if project is None else self._reader.scope(project, request),
+            whole=request.memory is not None or (self._sees_all and not named),
+        )
+        if request.cursor is None:
+            return wanted, Place(self._reader.position, -1)
+        place = self._cursors.read(request.cursor, self._filter(wanted))
+        if place.position > self._reader.position:
+            refuse(
+                "CURSOR_INVALID",
+                f"The cursor is of position {place.position}, and the ledger ends at {self._reader.position}. Ask for "
+                "the first page.",
+            )
+        return wanted, place
+
+    def cursor(self, wanted: Wanted, place: Place) -> str:
+        """Return the cursor with which the list goes on."""
+        return self._cursors.make(place, self._filter(wanted))
+
+    def chunk(self, wanted: Wanted, place: Place, most: int) -> Chunk:
+        """Return the next items above a place; not all rows that were looked at need be among them."""
+        rows = self._rows(wanted, place, most)
+        views = self._viewing.many({lineage for _, _, lineage in rows}, place.position)
+        found = [(key, views[lineage], revision) for key, revision, lineage in rows]
+        kept = [(key, view, item) for key, view, item in _known(found) if self._is_wanted(view, item, wanted)]
+        whole = self._with_successors([view for _, view, _ in kept], place.position)
+        show = self._viewing.shown(*whole.values())
+        reply = _listed if wanted.lineage is not None else revision_reply
+        items: list[tuple[int, Revision]] = [(key, reply(whole[view.lineage], item, show)) for key, view, item in kept]
+        return Chunk(items, rows[-1][0] if len(rows) == most else None)
+
+    def _rows(self, wanted: Wanted, place: Place, most: int) -> list[tuple[int, str, str]]:
+        if wanted.reader is None:
+            return []
+        params = {
+            "project": wanted.reader.project,
+            "at": place.position,
+            "after": place.last,
+            "lineage": wanted.lineage,
+            "kind": wanted.request.kind,
+            "agent": wanted.reader.agent,
+            "user": wanted.reader.user,
+            "whole": wanted.whole,
+            "session": wanted.reader.session,
+            "states": list(wanted.request.states),
+            "limit": most,
+        }
+        return [(key, revision, lineage) for key, revision, lineage in self._ledger.store.query(_LIST, params)]
+
+    def _is_wanted(self, view: LineageView, item: RevisionState, wanted: Wanted) -> bool:
+        """Report whether a revision is what was asked for, by what its events said at the position of the list."""
+        request, reader = wanted.request, wanted.reader
+        seen = wanted.whole or (reader is not None and sees(reader, visibility=item.visibility, scope=item.scope))
+        return (
+            seen
+            and (reader is not None and item.scope.project == reader.project)
+            and wanted.lineage in (None, view.lineage)
+            and request.kind in (None, item.kind)
+            and listed_state(item.values) in request.states
+            and (not request.tags or set(request.tags) <= set(view.text(item.revision).tags))
+        )
+
+    def _with_successors(self, views: list[LineageView], at: int) -> dict[str, LineageView]:
+        """Return views by lineage, with the other lineages by which revisions of theirs were superseded."""
+        return {
+            view.lineage: self._viewing.with_others(view, at)
+            if any(set(item.superseded_by) - view.state.revisions.keys() for item in view.state.revisions.values())
+            else view
+            for view in {view.lineage: view for view in views}.values()
+        }
+
+    @property
+    def _cursors(self) -> Cursors:
+        return Cursors(self._ledger.keys, self._reader.incarnation)
+
+    def _filter(self, wanted: Wanted) -> Mapping[str, Any]:  # Any: JSON
+        request = wanted.request
+        return {
+            "list": "memories",
+            "whole": wanted.whole,
+            "project": self._references.project_name,
+            "lineage": wanted.lineage,
+            "states": sorted(request.states),
+            "kind": request.kind,
+            "tags": sorted(set(request.tags)),
+            "agent": request.agent,
+            "user": request.user,
+            "session": request.session,
+        }
+
+
+_LIST = QUERIES["list_revisions"]
+
+
+def listed_state(values: Values) -> str:
+    """Return under which state a revision is listed and counted: one that is active but revoked only as revoked."""
+    return "revoked" if values.state == "active" and values.trust == "revoked" else values.state
+
+
+def _known(found: list[tuple[int, LineageView, str]]) -> list[tuple[int, LineageView, RevisionState]]:
+    """Return the rows whose revision their lineage really held, at the place that the row names."""
+    kept: list[tuple[int, LineageView, RevisionState]] = []
+    for key, view, revision in found:
+        item = view.state.revisions.get(revision)
+        if item is not None and item.content_seq == key:
+            kept.append((key, view, item))
+    return kept
+
+
+def _listed(view: LineageView, item: RevisionState, show: Any) -> Revision:  # Any: a look-up of names
+    fields: dict[str, Any] = revision_fields(view, item, show)  # Any: one value of each field's type
+    return ListedRevision(audit=_acts(view, item.revision, show), **fields)
+
+
+def _acts(view: LineageView, revision: str, show: Any) -> tuple[RevisionAct, ...]:  # Any: as above
+    """Return what happened to a revision, oldest first."""
+    acts: list[RevisionAct] = []
+    standing: Values | None = None
+    for _, item in sorted(view.recorded.items()):
+        after = _after(item, revision, standing)
+        if after is not None:
+            acts.append(_act(item, revision, standing, after, show))
+            standing = after
+    return tuple(acts)
+
+
+def _after(item: Recorded, revision: str, standing: Values | None) -> Values | None:
+    """Return where an event left a revision; None if it did nothing to it."""
+    facts = item.entry.envelope.facts
+    if isinstance(facts, MetadataPatched) and facts.revision == revision:
+        return standing
+    return next((move.after for move in _moves(item) if move.revision == revision), None)
+
+
+def _act(item: Recorded, revision: str, before: Values | None, after: Values, show: Any) -> RevisionAct:
+    envelope = item.entry.envelope
+    edges: tuple[Edge, ...] = getattr(envelope.facts, "edges", ())
+    contradicted = [edge for edge in edges if edge.kind == "conflicts" and edge.since is None]
+    return RevisionAct(
+        seq=envelope.seq,
+        at=envelope.at,
+        action=envelope.type,
+        actor=show(envelope.actor),
+        reason=getattr(item.payload, "reason", None),
+        from_state=before and before.state,
+        to_state=after.state,
+        from_trust=before and before.trust,
+        to_trust=after.trust,
+        expected_active=_replaced(item) if before and before.state == "conflicted" and after.is_live else None,
+        conflict_with=next(
+            (edge.newer if edge.older == revision else edge.older for edge in contradicted
+             if revision in (edge.newer, edge.older)),
+            None,
+        ),
+    )  # fmt: skip
+
+
+def _replaced(item: Recorded) -> str | None:
+    """Return the head that a promotion replaced."""
+    if not isinstance(item.entry.envelope.facts, RevisionPromoted):
+        return None
+    return next((move.revision for move in _moves(item) if move.before is not None and move.before.is_live), None)
+
+
+def _moves(item: Recorded) -> tuple[Move, ...]:
+    return getattr(item.entry.envelope.facts, "moves", ())

@@ -1,0 +1,104 @@
+"""Lists of memories: a page at a time, or all of them one after the other."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from gateway import schemas
+from gateway.cursors import Place
+from gateway.lists import CHUNK, Chunk, Lister, Wanted
+from gateway.replies import MemoryList, Revision
+from gateway.service.base import UseCases, listed
+from ledger.limits import LIST_CHARS_MAX, LIST_LIMIT_DEFAULT
+
+
+class Lists(UseCases):
+    """List memories."""
+
+    def list_memories(
+        self,
+        *,
+        states: Sequence[str] | None = None,
+        memory: str | None = None,
+        kind: str | None = None,
+        tags: Sequence[str] = (),
+        agent: str | None = None,
+        user: str | None = None,
+        session: str | None = None,
+        limit: int = LIST_LIMIT_DEFAULT,
+        cursor: str | None = None,
+        min_position: str | None = None,
+    ) -> MemoryList:
+        """Return a page of the project's memories, oldest first: those that are active or held unless `states` says.
+
+        Active revisions that were revoked are listed only under `revoked`. Whoever has the permission `admin` sees all
+        of them; with `agent`, `user` or `session`, and everybody else, those that such a reader may see. `memory` lists
+        one memory's revisions, with what happened to each. `cursor` is a page's `next_cursor`: it goes on as of that
+        page's position. Errors: VALIDATION_FAILED, MEMORY_NOT_FOUND, CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
+        """
+        request = _request(
+            states, memory=memory, kind=kind, tags=listed(tags), agent=agent, user=user, session=session, limit=limit,
+            cursor=cursor,
+        )  # fmt: skip
+        wanted, place = self._begin(request, min_position)
+        items: list[Revision] = []
+        last, chars, cursor, cut = place.last, 0, None, False
+        for key, item in self._listed(wanted, place, min(CHUNK, limit + 1)):
+            chars += len(item.content or "")
+            cut = bool(items) and chars > LIST_CHARS_MAX
+            if cut or len(items) == limit:
+                cursor = self._lister.cursor(wanted, Place(place.position, last))
+                break
+            items.append(item)
+            last = key
+        return MemoryList(
+            items=tuple(items),
+            next_cursor=cursor,
+            truncated=cut,
+            position=place.position,
+            incarnation=self._reader.incarnation,
+        )
+
+    def iterate_memories(
+        self,
+        *,
+        states: Sequence[str] | None = None,
+        memory: str | None = None,
+        kind: str | None = None,
+        tags: Sequence[str] = (),
+        agent: str | None = None,
+        user: str | None = None,
+        session: str | None = None,
+        cursor: str | None = None,
+        min_position: str | None = None,
+    ) -> Iterator[Revision]:
+        """Yield all that `list_memories` pages through, as of one position, however many there are."""
+        request = _request(
+            states, memory=memory, kind=kind, tags=listed(tags), agent=agent, user=user, session=session, cursor=cursor
+        )
+        wanted, place = self._begin(request, min_position)
+        return (item for _, item in self._listed(wanted, place, CHUNK))
+
+    def _begin(self, request: schemas.ListRequest, min_position: str | None) -> tuple[Wanted, Place]:
+        self._require("read")
+        self._need_project()
+        return self._read(min_position, lambda: self._lister.begin(request))
+
+    def _listed(self, wanted: Wanted, place: Place, most: int) -> Iterator[tuple[int, Revision]]:
+        """Yield items with their keys; between two chunks others may write."""
+        while True:
+            chunk: Chunk = self._read(None, partial(self._lister.chunk, wanted, place, most))
+            yield from chunk.items
+            if chunk.next is None:
+                return
+            place, most = Place(place.position, chunk.next), CHUNK
+
+    @property
+    def _lister(self) -> Lister:
+        sees_all = "admin" in self._actor.permissions
+        return Lister(self._ledger, self._names, self._states, self._references, self._reader, sees_all=sees_all)
+
+
+def _request(states: Sequence[str] | None, **fields: Any) -> schemas.ListRequest:  # Any: unchecked input
+    chosen = {} if states is None else {"states": listed(states)}
+    return schemas.parse(schemas.ListRequest, **chosen, **fields)
