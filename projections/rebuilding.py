@@ -32,6 +32,7 @@ SWAPS_MAX = 100
 GENERATION_MAX = 1 << 62  # a head row that somebody set above this is not counted on from
 LOCK_TIMEOUT_MS = "5000"
 PAUSE_MAX_S = 0.5
+LOCK_WAIT_S = 0.5  # a process that was killed may take that long to be missed
 
 # What a projector may meet in an event that it was not made for.
 _FAILS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -270,10 +271,17 @@ class _Run:
 def _alone(store: Store) -> Generator[None]:
     """Hold the right to rebuild, or refuse; a process that dies lets go of it."""
     with store.transaction():
-        ((is_ours, _),) = store.query(QUERIES["try_rebuild_lock"], {})
-        if not is_ours:
-            raise _under_way()
+        until = time.monotonic() + LOCK_WAIT_S
+        while not _try_lock(store):
+            if time.monotonic() > until:
+                raise _under_way()
+            time.sleep(0.05)
         yield
+
+
+def _try_lock(store: Store) -> bool:
+    ((is_ours, _),) = store.query(QUERIES["try_rebuild_lock"], {})
+    return is_ours
 
 
 def _under_way() -> Exception:
