@@ -225,6 +225,25 @@ def test_a_wrong_row_is_reported_and_gone(written: WrittenLedger, ledger_url: st
     assert rebuild(written.ledger).differences == ()
 
 
+def test_rows_changed_while_they_are_built_are_not_swapped_in(
+    written: WrittenLedger, ledger_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a half-built generation that somebody edits, then it is never swapped, and the next begins anew."""
+    monkeypatch.setattr(rebuilding, "PAGE", 6)
+
+    def killed(done: int, total: int) -> None:
+        raise Interrupted
+
+    with pytest.raises(Interrupted):
+        rebuild(written.ledger, progress=killed)
+    edit(ledger_url, "UPDATE corrigenda.revision SET project = 'prj_other' WHERE gen = 2 AND revision = 'rev_1'")
+    with refused("INTEGRITY_BROKEN") as refusal:
+        rebuild(written.ledger)
+    assert (refusal.error.exit_code, live(ledger_url)) == (12, (1, 2))
+    done = rebuild(written.ledger)
+    assert (done.generation, done.began_at, done.differences) == (3, -1, ())
+
+
 # ---------------------------------------------------------------- while others write
 
 
