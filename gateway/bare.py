@@ -21,6 +21,7 @@ from gateway.streams import find_streams
 from gateway.survey import survey
 from ledger import keys
 from ledger.anchor import Anchor
+from ledger.appending import PROJECTOR_VERSION
 from ledger.census import holds_ledger
 from ledger.clock import system_clock
 from ledger.codec import read_entry
@@ -87,7 +88,7 @@ class BareGateway:
             self._as_owner().check_schema()
         if before != LATEST:
             roles.migrate(self._as_owner().url)
-        return {"before": before, "revision": self.schema_current()}
+        return {"before": before, "revision": self.schema_current(), **self._older_models()}
 
     def init(self, *, origin: str | None = None) -> Document:
         """Make schema, keys and the tenant's ledger where there are none; what is there stays.
@@ -334,6 +335,14 @@ class BareGateway:
         if self._owner is None:
             self._owner = Database(self._server.owner_dsn)
         return self._owner
+
+    def _older_models(self) -> Document:
+        """Return what is to be done before the tenant's ledger can be written, if older projectors wrote its models."""
+        with suppress(CorrigendaError):  # what else is wrong with it is not for a migration to say
+            ledger = find_ledger(self._as_owner(), self._settings.tenant)
+            if ledger is not None and Store(self._as_owner(), ledger).head().projector < PROJECTOR_VERSION:
+                return {"next": "run `corrigenda projections rebuild`: until then nothing can be written"}
+        return {}
 
     def _next(self) -> Document:
         """Return what is to be done before this ledger can be served, if the URL's role is not one to serve it."""

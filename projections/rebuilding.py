@@ -6,7 +6,7 @@ generation. The live generation is never written by it, and never removed.
 """
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
@@ -14,6 +14,7 @@ import psycopg
 from msgspec import Struct
 
 from ledger.appending import PROJECTOR_VERSION, Projector
+from ledger.chain import Envelope
 from ledger.errors import failure
 from ledger.flush import Flush
 from ledger.sql import load
@@ -30,8 +31,8 @@ SWAP_EVENTS_MAX = 100  # what may be left to apply when the head is locked
 UNDER_LOCK_MAX = 1_000  # and what is applied there at most: others may be quick
 SWAPS_MAX = 100
 GENERATION_MAX = 1 << 62  # a head row that somebody set above this is not counted on from
-LOCK_TIMEOUT_MS = "5000"
 PAUSE_MAX_S = 0.5
+LOCK_WAIT_S = 0.5  # a process that was killed may take that long to be missed
 
 # What a projector may meet in an event that it was not made for.
 _FAILS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -124,10 +125,7 @@ class _Run:
                 if projector == PROJECTOR_VERSION and seq <= row.seq:
                     self._gen, self._seq, self._began_at = gen, seq, seq
                     return
-            ((last,),) = self._store.query(QUERIES["last_generation"], {})
-            self._gen = max(last, row.gen if row.gen < GENERATION_MAX else 0) + 1
-            params = {"gen": self._gen, "projector": PROJECTOR_VERSION}
-            self._run([Write(QUERIES["insert_rebuild"], params)])
+            self._gen = self._begin_another(row.gen)
 
     def compare(self, aside: Store) -> _Compared:
         """Build up to the head of one moment, and compare with what was live in that moment; nobody waits for that."""
@@ -165,6 +163,14 @@ class _Run:
         )
 
     # ---------------------------------------------------------------- inside
+
+    def _begin_another(self, above: int) -> int:
+        """Begin a generation above all that there are any rows of, and return it."""
+        with self._store.transaction():
+            ((last,),) = self._store.query(QUERIES["last_generation"], {})
+            gen = max(last, above if above < GENERATION_MAX else 0) + 1
+            self._run([Write(QUERIES["insert_rebuild"], {"gen": gen, "projector": PROJECTOR_VERSION})])
+        return gen
 
     def _try_swap(self) -> tuple[HeadRow, float] | None:
         """Swap, and return the head row as it was and how long it was locked; None if too much had come."""
@@ -255,25 +261,50 @@ class _Run:
             self._progress(self._seq + 1, until + 1)
 
     def _differences(self, aside: Store, row: HeadRow, live: Sums, built: Sums) -> list[Difference]:
-        found = [
-            digests.difference(
-                table,
-                digests.parts_of(self._store, self._gen, table, bucket),
-                digests.parts_of(aside, row.gen, table, bucket),
-            )
-            for table, bucket in digests.differing(built, live)
-        ]
+        """Return what is wrong in the live generation. If it is the rebuilt one that is wrong, refuse to swap it."""
+        places = digests.differing(built, live)
+        if not places:
+            return []
+        told = digests.told_parts(self._envelopes(row.seq), places)
+        found: list[Difference | None] = []
+        for table, bucket in places:
+            if digests.parts_of(self._store, self._gen, table, bucket) != told[table]:
+                raise self._abandoned(table)
+            found.append(digests.difference(table, told[table], digests.parts_of(aside, row.gen, table, bucket)))
         return [one for one in found if one is not None]
+
+    def _envelopes(self, until: int) -> Iterator[Envelope]:
+        for first in range(0, until + 1, PAGE):
+            for item in self._ledger.page(self._reading, first, min(PAGE, until + 1 - first)):
+                yield item.entry.envelope
+
+    def _abandoned(self, table: str) -> Exception:
+        """Let the next rebuild begin anew, and return why this one is not swapped."""
+        self._begin_another(self._gen)
+        return failure(
+            "INTEGRITY_BROKEN",
+            f"The rebuilt rows of {table} are not what the events say: somebody has changed them while they were "
+            "built. Nothing was swapped, and what was built is left alone. Run the rebuild again: it begins anew.",
+            check="projections",
+            exit_code=12,
+        )
 
 
 @contextmanager
 def _alone(store: Store) -> Generator[None]:
     """Hold the right to rebuild, or refuse; a process that dies lets go of it."""
     with store.transaction():
-        ((is_ours, _),) = store.query(QUERIES["try_rebuild_lock"], {})
-        if not is_ours:
-            raise _under_way()
+        until = time.monotonic() + LOCK_WAIT_S
+        while not _try_lock(store):
+            if time.monotonic() > until:
+                raise _under_way()
+            time.sleep(0.05)
         yield
+
+
+def _try_lock(store: Store) -> bool:
+    ((is_ours, _),) = store.query(QUERIES["try_rebuild_lock"], {})
+    return is_ours
 
 
 def _under_way() -> Exception:

@@ -1,5 +1,8 @@
 """A rebuild of the read models beside the live ones, the swap, and the comparison of what is live with the events."""
 
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -41,6 +44,7 @@ class Interrupted(BaseException):
     """A process that is killed between two pages."""
 
 
+ROOT = Path(__file__).parents[2]
 CORRECTIONS_MAX = 200  # of each of eight writers: the history that is folded afterwards stays short
 
 Looking = Callable[[], BareGateway]
@@ -105,6 +109,37 @@ def test_an_interrupted_rebuild_goes_on_where_it_was(
     done = rebuild(written.ledger)
     assert (done.generation, done.began_at, done.differences) == (2, seq, ())
     assert stored(ledger_url, 1) == stored(ledger_url, 2)
+
+
+def test_a_killed_process_leaves_what_the_next_one_goes_on_with(open_here: Here) -> None:
+    """A process that is killed outright, SIGKILL, holds nobody up: the next rebuild goes on with its generation."""
+    gateway = open_here(embedder="none")
+    for number in range(6):
+        gateway.remember(f"fact {number}")
+    program = (
+        "import os, signal, corrigenda, projections.rebuilding as rebuilding\n"
+        "rebuilding.PAGE = 3\n"
+        f"with corrigenda.open({open_here.ledger_url!r}, home={str(open_here.home)!r}, actor='human:ana',"
+        " embedder='none') as gateway:\n"
+        "    gateway.rebuild(progress=lambda done, total: done > 5 and os.kill(os.getpid(), signal.SIGKILL))\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    assert live(open_here.ledger_url) == (1, 2)
+    done = gateway.rebuild()
+    assert (done.generation, done.differences) == (2, ())
+    assert done.began_at in (5, 8)
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_a_rebuild_lets_others_go_first(written: WrittenLedger, monkeypatch: pytest.MonkeyPatch, busy: bool) -> None:
+    """While appends wait, every page is followed by a pause as long as the page took; else by none."""
+    monkeypatch.setattr(rebuilding, "PAGE", 2)
+    pauses: list[float] = []
+    monkeypatch.setattr(rebuilding.time, "sleep", pauses.append)
+    rebuild(written.ledger, is_idle=lambda: not busy)
+    assert bool(pauses) == busy
+    assert all(0 < pause <= rebuilding.PAUSE_MAX_S for pause in pauses)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -188,6 +223,25 @@ def test_a_wrong_row_is_reported_and_gone(written: WrittenLedger, ledger_url: st
     (difference,) = rebuild(written.ledger).differences
     assert (difference.table, difference.key) == ("revision", "rev_2")
     assert rebuild(written.ledger).differences == ()
+
+
+def test_rows_changed_while_they_are_built_are_not_swapped_in(
+    written: WrittenLedger, ledger_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a half-built generation that somebody edits, then it is never swapped, and the next begins anew."""
+    monkeypatch.setattr(rebuilding, "PAGE", 6)
+
+    def killed(done: int, total: int) -> None:
+        raise Interrupted
+
+    with pytest.raises(Interrupted):
+        rebuild(written.ledger, progress=killed)
+    edit(ledger_url, "UPDATE corrigenda.revision SET project = 'prj_other' WHERE gen = 2 AND revision = 'rev_1'")
+    with refused("INTEGRITY_BROKEN") as refusal:
+        rebuild(written.ledger)
+    assert (refusal.error.exit_code, live(ledger_url)) == (12, (1, 2))
+    done = rebuild(written.ledger)
+    assert (done.generation, done.began_at, done.differences) == (3, -1, ())
 
 
 # ---------------------------------------------------------------- while others write

@@ -8,6 +8,7 @@ import pytest
 from cli_hands import corrigenda
 
 from tests.house import rows, tamper
+from tests.roles import as_owner
 
 
 @pytest.fixture
@@ -69,7 +70,10 @@ def test_read_models_of_another_version_are_exit_7_with_their_mend(ledger: str) 
     for words in (("memories", "remember", "x"), ("projections", "verify")):
         done = corrigenda(*words)
         assert (done.code, "corrigenda projections rebuild" in done.err) == (7, True)
+    migrated = answer("db", "migrate", "--database-url", as_owner(ledger))
+    assert "corrigenda projections rebuild" in migrated["next"]
     assert answer("projections", "rebuild")["version_before"] == 1
+    assert "next" not in answer("db", "migrate", "--database-url", as_owner(ledger))
     assert corrigenda("memories", "remember", "x").code == 0
 
 
