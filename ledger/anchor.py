@@ -335,9 +335,9 @@ class Anchor:
         """Append entries to what is there; `last` is the row of leaves that is being filled."""
         self._append_leaves(links[0].position, b"".join(link.leaf for link in links), last)
         ends = {link.stream: link.end for link in links}
-        self._each("write_stream", _rows((name, e.version, e.position, e.hash.hex()) for name, e in ends.items()))
-        self._each("insert_request", _rows((link.request, link.position) for link in links if link.request is not None))
-        self._each("insert_revision", _rows((revision, link.stream) for link in links for revision in link.revisions))
+        self._each("write_streams", _rows((name, e.version, e.position, e.hash.hex()) for name, e in ends.items()))
+        self._each("insert_requests", _rows((link.request, link.position) for link in links if link.request))
+        self._each("insert_revisions", _rows((revision, link.stream) for link in links for revision in link.revisions))
         size, head = links[-1].position + 1, links[-1].hash
         self._do("write_state", size, head, checksum(size, head, state.incarnation, state.trust))
 
@@ -390,7 +390,7 @@ class Anchor:
 
     def _each(self, statement: str, rows: Sequence[Row]) -> None:
         if rows:
-            self._connection.executemany(STATEMENTS[statement], rows)
+            self._do(statement, _json(rows))
 
     def _do(self, statement: str, *params: object) -> None:
         self._connection.execute(STATEMENTS[statement], params)

@@ -1,6 +1,6 @@
 -- The anchor's file, in SQLite's dialect. Sets of names and of rows are given as one JSON array, and hashes of streams
 -- and requests are kept as hex digits for that: each statement that runs lets other threads go first, so a group of
--- appends costs as few of them as can be.
+-- appends costs as few of them as can be. To win the interpreter back costs more than a row does.
 --
 -- Each row ends with a checksum of the others of its columns: SQLite has none, and a disk may give back other bytes.
 
@@ -105,16 +105,21 @@ INSERT OR REPLACE INTO leaf (place, hashes, crc) VALUES (?, ?, ?)
 -- name: insert_subtree
 INSERT INTO subtree (level, place, root, crc) VALUES (?, ?, ?, ?)
 
--- name: write_stream
-INSERT INTO stream (stream, version, position, hash, crc) VALUES (?, ?, ?, ?, ?)
+-- name: write_streams
+INSERT INTO stream (stream, version, position, hash, crc)
+SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'), json_extract(value, '$[3]'),
+       json_extract(value, '$[4]')
+FROM json_each(?) WHERE true -- without it, ON CONFLICT would be read as part of a join
 ON CONFLICT (stream) DO UPDATE SET
     version = excluded.version, position = excluded.position, hash = excluded.hash, crc = excluded.crc
 
--- name: insert_request
-INSERT INTO request (request, position, crc) VALUES (?, ?, ?)
+-- name: insert_requests
+INSERT INTO request (request, position, crc)
+SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each(?)
 
--- name: insert_revision
-INSERT OR IGNORE INTO revision (revision, lineage, crc) VALUES (?, ?, ?)
+-- name: insert_revisions
+INSERT OR IGNORE INTO revision (revision, lineage, crc)
+SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each(?)
 
 -- name: write_state
 UPDATE meta SET size = ?, head = ?, crc = ?
