@@ -82,6 +82,7 @@ class Committer:
                 yield held
             if held.stored:
                 self._storing.take(held.stored, row)
+                self._storing.keep()
 
     def close(self) -> None:
         """Store what waits, and let go of the connection."""
@@ -110,9 +111,12 @@ class Committer:
     def _work(self) -> None:
         while (group := self._line.group()) is not None:
             self._see_through(group, _Patience())
+            if self._line.is_empty:
+                self._storing.answer()  # else the next group's attempt does, while the server works
+        self._storing.answer()
 
     def _see_through(self, group: Group, patience: "_Patience", *, alone: bool = False) -> None:
-        """Bring a group to its end: when this returns, each of its appends has its answer.
+        """Bring a group to its end: when this returns, each of its appends was stored or has its answer.
 
         With `alone` nothing that waits is taken into the group.
         """
@@ -120,7 +124,7 @@ class Committer:
         try:
             while group:
                 try:
-                    with self._turn:
+                    with self._my_turn():
                         self._storing.attempt(group, drain)
                 except psycopg.Error as error:
                     self._after(error, group, patience)
@@ -131,6 +135,17 @@ class Committer:
             fail(group, error)
         except Exception as error:  # whatever it is, it is the callers': the next group must not meet a dead thread
             fail(group, error)
+
+    @contextmanager
+    def _my_turn(self) -> Generator[None]:
+        """Wait until nobody else writes. Those whose appends are stored do not wait for that, too."""
+        if not self._turn.acquire(blocking=False):
+            self._storing.answer()
+            self._turn.acquire()
+        try:
+            yield
+        finally:
+            self._turn.release()
 
     def _after(self, error: psycopg.Error, group: Group, patience: "_Patience") -> None:
         """Decide what to do after a flush failed. Whatever is done next is done under the head's lock."""
@@ -151,8 +166,8 @@ class Committer:
             lost = patience.unknown
             fail(group, _gave_up(error, unknown=True) if lost else meaning(error, self._ledger.walk.head.size))
             return
-        for one in group:
-            self._see_through([one], patience, alone=True)
+        while group:
+            self._see_through([group.pop(0)], patience, alone=True)
 
 
 class _Patience:

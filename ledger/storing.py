@@ -47,6 +47,7 @@ class Storing:
         self._sealer = Sealer(ledger.keys, ledger.origin)
         self._flush: Flush | None = None
         self._contended = 0
+        self._committed: Linked = []  # and not yet answered
 
     @property
     def locks(self) -> bool:
@@ -58,18 +59,32 @@ class Storing:
         self._contended = LOCKED_GROUPS
 
     def attempt(self, group: Group, drain: Callable[[Group], None]) -> None:
-        """Try once to store a group, and answer its appends; `drain` adds what came while the head was waited for.
+        """Try once to store a group; `drain` adds what came while the head was waited for.
 
-        Those that are not answered when this returns have to be tried again. The driver's errors are raised.
+        What was stored leaves the group and waits for `answer`, which the next attempt calls, too, while the server
+        works for it. What is open in the group when this returns has to be tried again. The driver's errors are raised.
         """
         self.was_sent = False
-        with self.store.database.connected() as connection:
-            flush = self._on(connection)
-            row = self._ledger.head_row
-            if self.locks or row is None:
-                self._commit_locked(flush, group, drain)
-            else:
-                self._commit(flush, group, row)
+        try:
+            with self.store.database.connected() as connection:
+                flush = self._on(connection)
+                row = self._ledger.head_row
+                if self.locks or row is None:
+                    self._commit_locked(flush, group, drain)
+                else:
+                    self._commit(flush, group, row)
+        except BaseException:
+            self.answer()
+            raise
+
+    def answer(self) -> None:
+        """Give the answers that wait: to those whose appends were stored, once the anchor holds them if it can."""
+        committed, self._committed = self._committed, []
+        try:
+            self.keep()
+        finally:
+            for one, sealed in committed:
+                one.answer(Appended([item.recorded for item in sealed]))
 
     def seal(self, drafts: Sequence[Draft]) -> list[list[Sealed]]:
         """Return each draft's entries as they would be stored next, and store nothing."""
@@ -89,10 +104,15 @@ class Storing:
             raise
 
     def take(self, sealed: Sequence[Sealed], row: HeadRow) -> None:
-        """Take over entries that were committed on the head row `row`."""
+        """Take over entries that were committed on the head row `row`; to `keep` them is the next thing to do."""
+        # They are stored, and saying otherwise would be a lie. What is wrong with the anchor is said by the next read.
         with suppress(CorrigendaError):
-            # It is stored, and saying otherwise would be a lie. What is wrong with the anchor is said by the next read.
             self._ledger.take([item.entry for item in sealed], row)
+
+    def keep(self) -> None:
+        """Give the anchor what was taken over, if it can be written."""
+        with suppress(CorrigendaError):  # as above
+            self._ledger.walk.keep()
 
     # ---------------------------------------------------------------- the two ways
 
@@ -104,17 +124,17 @@ class Storing:
             writes = self._writes(row, _all(linked))
             try:
                 self.was_sent = True
-                flush.run([_BEGIN, self._enter, *writes, _COMMIT])
+                flush.run([_BEGIN, self._enter, *writes, _COMMIT], self.answer)
             except psycopg.Error:
                 self._roll_back(flush)
                 raise
-            self._answer(linked, row)
+        self._done(group, linked, row)
 
     def _commit_locked(self, flush: Flush, group: Group, drain: Callable[[Group], None]) -> None:
         """Lock the head, follow what others have appended, and commit on that."""
         after = self._ledger.walk.position
         try:
-            *_, locked, found = flush.run([_BEGIN, self._enter, *self._lock_writes(after)])
+            *_, locked, found = flush.run([_BEGIN, self._enter, *self._lock_writes(after)], self.answer)
             row, page = _head_row(locked), _page(found)
             if len(page) == GAP_MAX:  # too much to be followed while everybody waits
                 self._roll_back(flush)
@@ -129,7 +149,7 @@ class Storing:
         except BaseException:
             self._roll_back(flush)
             raise
-        self._answer(linked, row)
+        self._done(group, linked, row)
 
     def _lock_writes(self, after: int) -> tuple[Write, Write]:
         ledger = self.store.ledger
@@ -179,12 +199,12 @@ class Storing:
     def _writes(self, row: HeadRow, sealed: Sequence[Sealed]) -> list[Write]:
         return group_writes(self.store.ledger, row, sealed, self._projectors)
 
-    def _answer(self, linked: Linked, row: HeadRow) -> None:
-        """Take over what was committed, and answer: only when the anchor holds it, so far as it can be written."""
+    def _done(self, group: Group, linked: Linked, row: HeadRow) -> None:
+        """Take over what was committed: all of the group is that, or was answered before."""
+        group.clear()
+        self._committed += linked
         if linked:
             self.take(_all(linked), row)
-        for one, sealed in linked:
-            one.answer(Appended([item.recorded for item in sealed]))
 
     def _on(self, connection: psycopg.Connection[Row]) -> Flush:
         if self._flush is None or self._flush.connection is not connection:

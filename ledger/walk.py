@@ -152,7 +152,7 @@ class Walk:
             if state.size < first:
                 raise Unusable(f"ends at {state.size}, and reached {first} before")
             both = self._tail[: state.size - first]
-            if self.anchor.leaves(first, len(both)) != b"".join(link.leaf for link in both):
+            if both and self.anchor.leaves(first, len(both)) != b"".join(link.leaf for link in both):
                 raise Unusable(f"holds other entries than were verified from position {first} on")
             if state.size == self._head.size and state.head != self._head.hash:
                 raise Unusable(f"holds another entry than was verified at position {self.position}")
@@ -175,12 +175,14 @@ class Walk:
                 self._settle(self._head)
 
     def take(self, entries: Sequence[Entry]) -> None:
-        """Take entries that this process has just sealed on the head and stored; the others are passed over."""
+        """Take entries that this process has just sealed on the head and stored; the others are passed over.
+
+        They are in the tail then; to `keep` them is for whoever gives the answers.
+        """
         with self.lock, self._growing():
             for entry in entries:  # what was sealed on this very head needs no second look; else somebody followed it
                 if (entry.position, entry.envelope.prev_b3) == (self._head.size, self._head.hash.hex()):
                     self._add(entry, Head(self._head.size + 1, entry.hash))
-            self.keep()
 
     def follow(self, entries: Sequence[Entry]) -> None:
         """Take the next entries, or raise INTEGRITY_BROKEN and stay at the last good one."""
