@@ -114,31 +114,36 @@ class Writer:
                 return self._stored(decided, recorded)
             case Replayed(position):
                 with self.lock:
-                    return self._replay(keyed, position)
+                    return self._told(keyed, position)
             case _:
                 with self.lock:
                     self._ledger.catch_up()
                 return None
 
     def _decide_now(self, keyed: _Keyed) -> Append | Receipt:
-        """Return the append that is wished for, or what the request's first time did; or raise the refusal."""
+        """Return the append that is wished for, or what the request's first time did; or raise the refusal.
+
+        The key is looked up where nothing is to be stored: what can be decided is stored under its key, and the committer
+        answers where that was carried out. Hence the lock is mostly held without letting go of the interpreter.
+        """
         while True:
             known = self._ledger.walk.position
-            first = self._first(keyed)
-            if first is not None:
-                self._ledger.catch_up()  # it is told of a ledger that is whole, like any other answer
-                return self._replay(keyed, first)
             try:
                 append = self._decide(self._page(), keyed)
                 if not append.is_idle:
                     return append
+            except CorrigendaError as refusal:
+                first = self._first(keyed)
+                if first is not None:
+                    return self._told(keyed, first)
+                if isinstance(refusal, (IntegrityError, UnavailableError)) or self._ledger.catch_up() == known:
+                    raise
+            else:
+                first = self._first(keyed)
+                if first is not None:
+                    return self._told(keyed, first)
                 if self._ledger.catch_up() == known:
                     return self._unchanged(append)
-            except (IntegrityError, UnavailableError):
-                raise
-            except CorrigendaError:
-                if self._ledger.catch_up() == known:
-                    raise
 
     def _write_held(self, keyed: _Keyed) -> Receipt:
         """Decide while nobody else can append: what is decided then holds, and is stored or only tried."""
@@ -193,6 +198,10 @@ class Writer:
         if keyed.wish.key is None:
             return None
         return self._ledger.walk.carried_out([keyed.request]).get(keyed.request)
+
+    def _told(self, keyed: _Keyed, first: int) -> Receipt:
+        self._ledger.catch_up()  # it is told of a ledger that is whole, like any other answer
+        return self._replay(keyed, first)
 
     def _replay(self, keyed: _Keyed, first: int) -> Receipt:
         """Return the receipt of an append that has been made, or refuse a key that was used for something else."""
