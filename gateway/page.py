@@ -114,7 +114,7 @@ class Append:
         return fresh
 
     def begin_lineage(self, lineage: str) -> str:
-        """Return an id that was just made as that of a lineage without events; were there any, it would not be stored."""
+        """Return an id that was just made, taken for a lineage without events: were there any, nothing is stored."""
         self._bases[lineage], self._reads[lineage] = LINEAGE.initial, 0
         return lineage
 

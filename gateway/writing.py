@@ -8,7 +8,6 @@ refusal, and stores nothing.
 
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,6 +24,7 @@ from ledger.codec import canonical
 from ledger.committer import Committer
 from ledger.errors import CorrigendaError, IntegrityError, UnavailableError, failure, refuse
 from ledger.limits import APPEND_ATTEMPTS_MAX, CALL_PATIENCE_S
+from ledger.sealing import Draft
 from ledger.storing import Held
 from ledger.verified import Recorded, VerifiedLedger
 from ledger.waiting import Appended, Outcome, Replayed
@@ -109,7 +109,7 @@ class Writer:
             decided = self._decide_now(keyed)
         if isinstance(decided, Receipt):
             return decided
-        match _answered(self._committer.submit(decided.draft())):
+        match self._outcome(decided.draft()):
             case Appended(recorded):
                 return self._stored(decided, recorded)
             case Replayed(position):
@@ -119,6 +119,16 @@ class Writer:
                 with self.lock:
                     self._ledger.catch_up()
                 return None
+
+    def _outcome(self, draft: Draft) -> Outcome:
+        try:
+            return self._committer.append(draft, CALL_PATIENCE_S)
+        except TimeoutError as error:
+            raise failure(
+                "UNAVAILABLE",
+                f"The write was not answered within {CALL_PATIENCE_S:.0f} s. Whether it took effect is not known: "
+                "repeat it with the same idempotency key.",
+            ) from error
 
     def _decide_now(self, keyed: _Keyed) -> Append | Receipt:
         """Return the append that is wished for, or what the request's first time did; or raise the refusal.
@@ -245,17 +255,6 @@ class Writer:
         finally:
             with self.lock:
                 self._in_flight.discard(keyed.request)
-
-
-def _answered(future: "Future[Outcome]") -> Outcome:
-    try:
-        return future.result(CALL_PATIENCE_S)
-    except TimeoutError as error:
-        raise failure(
-            "UNAVAILABLE",
-            f"The write was not answered within {CALL_PATIENCE_S:.0f} s. Whether it took effect is not known: repeat "
-            "it with the same idempotency key.",
-        ) from error
 
 
 def _in_flight() -> Exception:

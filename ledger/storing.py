@@ -28,6 +28,17 @@ MET_NOBODY = 8
 
 Linked = list[tuple[Waiting, list[Sealed]]]
 
+
+class Failed(Exception):
+    """An attempt that the database ended: what became of it, and whether the head was locked for it."""
+
+    def __init__(self, error: psycopg.Error, kind: Failure, *, locked: bool) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.kind = kind
+        self.locked = locked
+
+
 _BEGIN = Write(QUERIES["begin"], {})
 _COMMIT = Write(QUERIES["commit"], {})
 _ROLLBACK = Write(QUERIES["rollback"], {})
@@ -40,50 +51,46 @@ class Storing:
         self, ledger: VerifiedLedger, database: Database, projectors: Sequence[Projector], clock: Clock
     ) -> None:
         self.store = Store(database, ledger.store.ledger)
-        self.was_sent = False  # whether a COMMIT was sent in the last attempt
         self._ledger = ledger
         self._projectors = projectors
         self._clock = clock
         self._sealer = Sealer(ledger.keys, ledger.origin)
         self._flush: Flush | None = None
         self._contended = 0
-        self._committed: Linked = []  # and not yet answered
+        self._was_sent = False  # whether a COMMIT was sent in the last attempt
 
     @property
     def locks(self) -> bool:
         """Report whether the next attempt locks the head before it links."""
         return self._contended > 0
 
-    def lock_next(self) -> None:
-        """Lock the head in the next attempts."""
-        self._contended = LOCKED_GROUPS
+    def attempt(self, group: Group, drain: Callable[[Group], None], meanwhile: Callable[[], None]) -> Linked:
+        """Try once to store a group, and return what was stored: it has left the group, and is for `answer`.
 
-    def attempt(self, group: Group, drain: Callable[[Group], None]) -> None:
-        """Try once to store a group; `drain` adds what came while the head was waited for.
-
-        What was stored leaves the group and waits for `answer`, which the next attempt calls, too, while the server
-        works for it. What is open in the group when this returns has to be tried again. The driver's errors are raised.
+        `drain` adds what came while the head was waited for; `meanwhile` is called while the server works. What is open
+        in the group when this returns has to be tried again. Failed, with the head locked in the next attempts, where
+        the database or the way to it says no.
         """
-        self.was_sent = False
+        self._was_sent, locked = False, self.locks
         try:
             with self.store.database.connected() as connection:
-                flush = self._on(connection)
-                row = self._ledger.head_row
-                if self.locks or row is None:
-                    self._commit_locked(flush, group, drain)
-                else:
-                    self._commit(flush, group, row)
-        except BaseException:
-            self.answer()
-            raise
+                flush, row = self._on(connection), self._ledger.head_row
+                if locked or row is None:
+                    return self._commit_locked(flush, group, drain, meanwhile)
+                return self._commit(flush, group, row, meanwhile)
+        except psycopg.Error as error:
+            kind = classify(error)
+            if kind is Failure.UNKNOWN and not self._was_sent:
+                kind = Failure.ROLLED_BACK
+            self._contended = LOCKED_GROUPS
+            raise Failed(error, kind, locked=locked) from error
 
-    def answer(self) -> None:
-        """Give the answers that wait: to those whose appends were stored, once the anchor holds them if it can."""
-        committed, self._committed = self._committed, []
+    def answer(self, stored: Linked) -> None:
+        """Answer those whose appends were stored: only when the anchor holds them, so far as it can be written."""
         try:
             self.keep()
         finally:
-            for one, sealed in committed:
+            for one, sealed in stored:
                 one.answer(Appended([item.recorded for item in sealed]))
 
     def seal(self, drafts: Sequence[Draft]) -> list[list[Sealed]]:
@@ -116,40 +123,42 @@ class Storing:
 
     # ---------------------------------------------------------------- the two ways
 
-    def _commit(self, flush: Flush, group: Group, row: HeadRow) -> None:
+    def _commit(self, flush: Flush, group: Group, row: HeadRow, meanwhile: Callable[[], None]) -> Linked:
         """Commit on the head that is known; the guard refuses if it has moved."""
         self._ledger.walk.adopt()
         linked = self._link(group)
         if linked:
             writes = self._writes(row, _all(linked))
             try:
-                self.was_sent = True
-                flush.run([_BEGIN, self._enter, *writes, _COMMIT], self.answer)
+                self._was_sent = True
+                flush.run([_BEGIN, self._enter, *writes, _COMMIT], meanwhile)
             except psycopg.Error:
                 self._roll_back(flush)
                 raise
-        self._done(group, linked, row)
+        return self._stored(group, linked, row)
 
-    def _commit_locked(self, flush: Flush, group: Group, drain: Callable[[Group], None]) -> None:
+    def _commit_locked(
+        self, flush: Flush, group: Group, drain: Callable[[Group], None], meanwhile: Callable[[], None]
+    ) -> Linked:
         """Lock the head, follow what others have appended, and commit on that."""
         after = self._ledger.walk.position
         try:
-            *_, locked, found = flush.run([_BEGIN, self._enter, *self._lock_writes(after)], self.answer)
+            *_, locked, found = flush.run([_BEGIN, self._enter, *self._lock_writes(after)], meanwhile)
             row, page = _head_row(locked), _page(found)
             if len(page) == GAP_MAX:  # too much to be followed while everybody waits
                 self._roll_back(flush)
                 self._ledger.catch_up()
-                return
+                return []
             self._follow(row, page)
             self._contended = max(0, self._contended - MET_NOBODY) if row.seq == after else LOCKED_GROUPS
             drain(group)
             linked = self._link(group)
-            self.was_sent = bool(linked)
+            self._was_sent = bool(linked)
             flush.run([*self._writes(row, _all(linked)), _COMMIT] if linked else [_ROLLBACK])
         except BaseException:
             self._roll_back(flush)
             raise
-        self._done(group, linked, row)
+        return self._stored(group, linked, row)
 
     def _lock_writes(self, after: int) -> tuple[Write, Write]:
         ledger = self.store.ledger
@@ -199,12 +208,12 @@ class Storing:
     def _writes(self, row: HeadRow, sealed: Sequence[Sealed]) -> list[Write]:
         return group_writes(self.store.ledger, row, sealed, self._projectors)
 
-    def _done(self, group: Group, linked: Linked, row: HeadRow) -> None:
+    def _stored(self, group: Group, linked: Linked, row: HeadRow) -> Linked:
         """Take over what was committed: all of the group is that, or was answered before."""
-        group.clear()
-        self._committed += linked
         if linked:
             self.take(_all(linked), row)
+        group.clear()
+        return linked
 
     def _on(self, connection: psycopg.Connection[Row]) -> Flush:
         if self._flush is None or self._flush.connection is not connection:

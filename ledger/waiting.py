@@ -36,11 +36,12 @@ class Conflicted(Struct, frozen=True):
 Outcome = Appended | Replayed | Conflicted
 
 
-class Waiting(Struct, frozen=True):
-    """One append that waits, and the future of whoever asked for it."""
+class Waiting(Struct):
+    """One append that waits, the future of whoever asked for it, and whether its outcome was ever unknown."""
 
     prepared: Prepared
     future: "Future[Outcome]"
+    is_unknown: bool = False
 
     @classmethod
     def of(cls, prepared: Prepared) -> "Waiting":
