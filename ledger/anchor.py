@@ -209,17 +209,25 @@ class Anchor:
 
         A stream without events and a request that was never carried out are left out.
         """
+        return self.look(streams, requests)[1:]
+
+    def look(
+        self, streams: Iterable[str], requests: Iterable[str]
+    ) -> tuple[AnchorState, dict[str, StreamHead], dict[str, int]]:
+        """Return how far the anchor reaches, and what `known` returns, all of one moment."""
         wanted = {"streams": _json([*streams]), "requests": _json([*requests])}
+        (trust, size, incarnation, head, state_crc), *rows = self._all("read_known", wanted)
+        _check(state_crc, size, head, incarnation, trust)
         ends: dict[str, StreamHead] = {}
         taken: dict[str, int] = {}
-        for name, version, position, hash_, crc in self._all("read_known", wanted):
+        for name, version, position, hash_, crc in rows:
             if hash_ is None:
                 _check(crc, name, position)
                 taken[name] = position
             else:
                 _check(crc, name, version, position, hash_)
                 ends[name] = StreamHead(version, position, bytes.fromhex(hash_))
-        return ends, taken
+        return AnchorState(size=size, head=head, incarnation=incarnation, trust=trust), ends, taken
 
     def lineages(self, revisions: Iterable[str]) -> dict[str, str]:
         """Return the lineage of each revision that was ever born."""

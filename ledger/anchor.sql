@@ -84,6 +84,9 @@ SELECT size, (SELECT coalesce(sum(version), 0) FROM stream), (SELECT count(*) FR
 SELECT root, crc FROM subtree WHERE level = ? AND place = ?
 
 -- name: read_known
+-- What `read_state` gives, in another order, comes first.
+SELECT trust, size, incarnation, head, crc FROM meta
+UNION ALL
 SELECT stream, version, position, hash, crc FROM stream WHERE stream IN (SELECT value FROM json_each(:streams))
 UNION ALL
 SELECT request, NULL, position, NULL, crc FROM request WHERE request IN (SELECT value FROM json_each(:requests))

@@ -125,7 +125,6 @@ class Storing:
 
     def _commit(self, flush: Flush, group: Group, row: HeadRow, meanwhile: Callable[[], None]) -> Linked:
         """Commit on the head that is known; the guard refuses if it has moved."""
-        self._ledger.walk.adopt()
         linked = self._link(group)
         if linked:
             writes = self._writes(row, _all(linked))
@@ -199,11 +198,9 @@ class Storing:
 
     def _tip(self, group: Sequence[Prepared]) -> tuple[Tip, dict[str, int]]:
         """Return where a group would be linked to, and the positions of those of its requests that were carried out."""
-        walk = self._ledger.walk
-        with walk.lock:
-            streams = (stream for one in group for stream in one.draft.streams)
-            ends, done = walk.known(streams, (one.draft.request for one in group))
-            return Tip(walk.head, ends), done
+        streams = (stream for one in group for stream in one.draft.streams)
+        head, ends, done = self._ledger.walk.tip(streams, (one.draft.request for one in group))
+        return Tip(head, ends), done
 
     def _writes(self, row: HeadRow, sealed: Sequence[Sealed]) -> list[Write]:
         return group_writes(self.store.ledger, row, sealed, self._projectors)
