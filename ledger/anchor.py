@@ -7,10 +7,13 @@ has lost entries or was rolled back, and to say so is for whoever compares the t
 """
 
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +30,10 @@ ROW_BITS = 8  # leaves lie in rows of 256, each the root of a subtree once it is
 ROW_LEAVES = 1 << ROW_BITS
 ROW_BYTES = ROW_LEAVES * LEAF_BYTES
 
+ROWS_AT_ONCE = 64
+
 Row = tuple[Any, ...]  # Any: a query's own columns
+_ONE_ROW = re.compile(r"(?<=VALUES )(\([?, ]+\))")
 _WHOLE = (
     "read_state", "read_all_leaves", "read_all_subtrees", "read_all_streams", "read_all_requests",
     "read_all_revisions", "read_all_notes",
@@ -397,8 +403,12 @@ class Anchor:
             return self._connection.execute(STATEMENTS[statement], params).fetchall()
 
     def _each(self, statement: str, rows: Sequence[Row]) -> None:
-        if rows:
-            self._do(statement, _json(rows))
+        """Write rows with as few statements as can be, of a number that is a power of two: each is prepared once."""
+        done = 0
+        while done < len(rows):
+            many = 1 << min(len(rows) - done, ROWS_AT_ONCE).bit_length() - 1
+            self._connection.execute(_of_rows(statement, many), [*chain.from_iterable(rows[done : done + many])])
+            done += many
 
     def _do(self, statement: str, *params: object) -> None:
         self._connection.execute(STATEMENTS[statement], params)
@@ -422,6 +432,13 @@ class Anchor:
             raise Unusable("was opened before the process forked", passing=True)
         with self._lock:
             yield
+
+
+@lru_cache
+def _of_rows(statement: str, many: int) -> str:
+    """Return a statement that writes one row as one that writes many."""
+    before, row, behind = _ONE_ROW.split(STATEMENTS[statement])
+    return f"{before}{', '.join([row] * many)}{behind}"
 
 
 def _json(value: Sequence[object]) -> str:

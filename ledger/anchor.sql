@@ -1,6 +1,6 @@
--- The anchor's file, in SQLite's dialect. Sets of names and of rows are given as one JSON array, and hashes of streams
--- and requests are kept as hex digits for that: each statement that runs lets other threads go first, so a group of
--- appends costs as few of them as can be. To win the interpreter back costs more than a row does.
+-- The anchor's file, in SQLite's dialect. Sets of names are given as one JSON array, and hashes of streams and requests
+-- are kept as hex digits for that: each statement that runs lets other threads go first, so a group of appends costs as
+-- few of them as can be. Where many rows are written, the statement is one for a row, and runs with more of them.
 --
 -- Each row ends with a checksum of the others of its columns: SQLite has none, and a disk may give back other bytes.
 
@@ -109,20 +109,15 @@ INSERT OR REPLACE INTO leaf (place, hashes, crc) VALUES (?, ?, ?)
 INSERT INTO subtree (level, place, root, crc) VALUES (?, ?, ?, ?)
 
 -- name: write_streams
-INSERT INTO stream (stream, version, position, hash, crc)
-SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'), json_extract(value, '$[3]'),
-       json_extract(value, '$[4]')
-FROM json_each(?) WHERE true -- without it, ON CONFLICT would be read as part of a join
+INSERT INTO stream (stream, version, position, hash, crc) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (stream) DO UPDATE SET
     version = excluded.version, position = excluded.position, hash = excluded.hash, crc = excluded.crc
 
 -- name: insert_requests
-INSERT INTO request (request, position, crc)
-SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each(?)
+INSERT INTO request (request, position, crc) VALUES (?, ?, ?)
 
 -- name: insert_revisions
-INSERT OR IGNORE INTO revision (revision, lineage, crc)
-SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each(?)
+INSERT OR IGNORE INTO revision (revision, lineage, crc) VALUES (?, ?, ?)
 
 -- name: write_state
 UPDATE meta SET size = ?, head = ?, crc = ?

@@ -5,8 +5,9 @@ stream versions are looked up there, not in the database. An attempt that fails 
 not known; which of them, and what then, is the committer's to say.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain, islice
 
 import psycopg
 from psycopg.pq.abc import PGresult
@@ -15,7 +16,7 @@ from ledger.appending import PROJECTOR_VERSION, Failure, Projector, classify, gr
 from ledger.clock import Clock, stamp
 from ledger.errors import CorrigendaError
 from ledger.flush import Flush
-from ledger.sealing import Draft, Prepared, Sealed, Sealer, Tip, prepare
+from ledger.sealing import Draft, Sealed, Sealer, Tip, prepare
 from ledger.store import QUERIES, Database, HeadRow, Row, Store, Stored, Write, no_head_row
 from ledger.verified import Recorded, VerifiedLedger
 from ledger.waiting import Appended, Conflicted, Group, Replayed, Waiting
@@ -25,6 +26,7 @@ LOCK_TIMEOUT_MS = "5000"
 GAP_MAX = 5_000  # entries of others that are followed under the lock; more of them are followed before it
 LOCKED_GROUPS = 64  # after a lost race so many groups lock the head; each that met nobody takes eight off
 MET_NOBODY = 8
+PART_APPENDS = 250  # of a page; the next part is sealed while the server stores one
 
 Linked = list[tuple[Waiting, list[Sealed]]]
 
@@ -93,22 +95,33 @@ class Storing:
             for one, sealed in stored:
                 one.answer(Appended([item.recorded for item in sealed]))
 
-    def seal(self, drafts: Sequence[Draft]) -> list[list[Sealed]]:
-        """Return each draft's entries as they would be stored next, and store nothing."""
-        prepared = [prepare(draft) for draft in drafts]
-        (tip, _), at = self._tip(prepared), stamp(self._clock())
-        return [self._sealer.seal(one, tip, at) for one in prepared]
+    def seal(self, drafts: Sequence[Draft]) -> Iterator[list[Sealed]]:
+        """Yield each draft's entries as they would be stored next, made when they are asked for; nothing is stored."""
+        (tip, _), at = self._tip(drafts), stamp(self._clock())
+        for draft in drafts:
+            yield self._sealer.seal(prepare(draft), tip, at)
 
-    def write(self, row: HeadRow, sealed: Sequence[Sealed]) -> None:
-        """Store sealed entries on the walk's head inside the caller's transaction."""
-        writes = self._writes(row, sealed)
+    def write(self, row: HeadRow, drafts: Sequence[Draft]) -> list[list[Sealed]]:
+        """Store drafts on the walk's head inside the caller's transaction, and return each one's entries.
+
+        While the server stores a part of them, the next part is sealed.
+        """
+        coming, written = self.seal(drafts), list[list[Sealed]]()
+        sealed = [*islice(coming, PART_APPENDS)]
+
+        def seal_further() -> None:
+            sealed.extend(islice(coming, PART_APPENDS))
+
         try:
             with self.store.transaction() as connection:
-                self._on(connection).run(writes)
+                while part := sealed[len(written) :]:
+                    written += part
+                    self._on(connection).run(self._writes(row, [*chain.from_iterable(part)]), seal_further)
         except psycopg.Error as error:
             if classify(error) is Failure.REFUSED:
                 raise meaning(error, row.seq + 1) from error
             raise
+        return written
 
     def take(self, sealed: Sequence[Sealed], row: HeadRow) -> None:
         """Take over entries that were committed on the head row `row`; to `keep` them is the next thing to do."""
@@ -174,7 +187,7 @@ class Storing:
 
     def _link(self, group: Group) -> Linked:
         """Answer what must not be stored, and link the rest to the walk's head, in order."""
-        tip, done = self._tip([one.prepared for one in group])
+        tip, done = self._tip([one.prepared.draft for one in group])
         at = stamp(self._clock())
         mine: set[str] = set()
         linked: Linked = []
@@ -196,10 +209,10 @@ class Storing:
                     mine.update(() if draft.request is None else (draft.request,))
         return linked
 
-    def _tip(self, group: Sequence[Prepared]) -> tuple[Tip, dict[str, int]]:
-        """Return where a group would be linked to, and the positions of those of its requests that were carried out."""
-        streams = (stream for one in group for stream in one.draft.streams)
-        head, ends, done = self._ledger.walk.tip(streams, (one.draft.request for one in group))
+    def _tip(self, drafts: Sequence[Draft]) -> tuple[Tip, dict[str, int]]:
+        """Return where drafts would be linked to, and the positions of those requests that were carried out before."""
+        streams = (stream for draft in drafts for stream in draft.streams)
+        head, ends, done = self._ledger.walk.tip(streams, (draft.request for draft in drafts))
         return Tip(head, ends), done
 
     def _writes(self, row: HeadRow, sealed: Sequence[Sealed]) -> list[Write]:
@@ -241,15 +254,13 @@ class Held:
 
     def store(self, drafts: Sequence[Draft]) -> list[list[Recorded]]:
         """Store a page of appends, once per hold; they are committed when the block ends."""
-        groups = self._storing.seal(drafts)
-        self.stored = [item for group in groups for item in group]
-        if self.stored:
-            self._storing.write(self.row, self.stored)
+        groups = self._storing.write(self.row, drafts)
+        self.stored = [*chain.from_iterable(groups)]
         return [[item.recorded for item in group] for group in groups]
 
 
 def _all(linked: Linked) -> list[Sealed]:
-    return [item for _, sealed in linked for item in sealed]
+    return [*chain.from_iterable(sealed for _, sealed in linked)]
 
 
 def _head_row(answer: PGresult) -> HeadRow:
