@@ -29,7 +29,7 @@ from ledger.sealing import Draft, prepare
 from ledger.store import Database
 from ledger.storing import Failed, Held, Linked, Storing
 from ledger.verified import VerifiedLedger
-from ledger.waiting import Group, Line, Outcome, Waiting, fail
+from ledger.waiting import Awaited, Group, Line, Outcome, Waiting, fail
 
 PATIENCE_S = 20.0
 PAUSE_S, PAUSE_MAX_S = 0.02, 1.0
@@ -60,9 +60,10 @@ class Committer:
         (the message says whether the outcome is known).
         """
         self._line.check_room()
-        waiting = Waiting.of(prepare(draft))
-        self._put(waiting)
-        return waiting.future
+        future = Future[Outcome]()
+        future.set_running_or_notify_cancel()  # from here on nobody can cancel it
+        self._put(Waiting(prepare(draft), future))
+        return future
 
     def append(self, draft: Draft, patience_s: float) -> Outcome:
         """Append, and wait for what becomes of it. Errors: as `submit` and its future; TimeoutError.
@@ -71,10 +72,11 @@ class Committer:
         an append that is alone.
         """
         self._line.check_room()
-        waiting = Waiting.of(prepare(draft))
+        awaited = Awaited()
+        waiting = Waiting(prepare(draft), awaited)
         if patience_s < flush.ANSWER_S or not self._answered_here(waiting):
             self._put(waiting)
-        return waiting.future.result(patience_s)
+        return awaited.result(patience_s)
 
     @contextmanager
     def hold(self) -> Generator[Held]:
