@@ -46,6 +46,7 @@ class Committer:
         self._storing = Storing(ledger, database, projectors, clock)
         self._line = Line()
         self._turn = threading.Lock()  # held by whoever writes: the thread, a caller alone, or a holder of the head
+        self._next = threading.Lock()  # held by whoever waits for a turn: a caller alone would always be faster
         self._stored: Linked = []  # by the thread, and not yet answered
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
@@ -85,7 +86,7 @@ class Committer:
         while not self._line.is_empty and time.monotonic() < patience:
             time.sleep(0.001)
         store = self._storing.store
-        with self._turn:
+        with self._next, self._turn:
             with store.transaction():
                 store.head(lock=True)
                 row = self._ledger.catch_up_with(store)
@@ -105,7 +106,7 @@ class Committer:
                 self._line.end()
         if self._thread is not None:
             self._thread.join()
-        with self._turn:
+        with self._next, self._turn:
             self._storing.store.database.close()
 
     @property
@@ -123,7 +124,7 @@ class Committer:
 
         What has to wait, for the head's lock or for trouble to pass, is left to the committer's.
         """
-        if not self._line.is_empty or not self._turn.acquire(blocking=False):
+        if not self._line.is_empty or self._next.locked() or not self._turn.acquire(blocking=False):
             return False
         try:
             if not (self._closed or self._storing.locks):
@@ -182,7 +183,8 @@ class Committer:
         try:
             if not self._turn.acquire(blocking=False):
                 self._answer()
-                self._turn.acquire()
+                with self._next:
+                    self._turn.acquire()
             try:
                 stored = self._storing.attempt(group, drain, self._answer)
             finally:

@@ -78,6 +78,29 @@ def test_a_deadline_is_kept_while_the_head_is_held(appends: Appends, ledger_url:
     assert [replayed(append(appends, "t", key="k"))] == on_stream(ledger_url, "t")
 
 
+def test_who_is_alone_lets_a_holder_of_the_head_come_next(appends: Appends, ledger_url: str) -> None:
+    """XC-01: given a caller that appends without a pause, when others hold the head, they come between its appends."""
+    stop, held_at = threading.Event(), list[int]()
+
+    def without_a_pause() -> list[int]:
+        stored: list[int] = []
+        while not stop.is_set():
+            stored += positions(append(appends, "s"))
+        return stored
+
+    with ThreadPoolExecutor(1) as pool:
+        mine = pool.submit(without_a_pause)
+        for _ in range(10):
+            with appends.committer.hold() as held:
+                ((item,),) = held.store([appends.draft("t")])
+                held_at.append(item.entry.position)
+        stop.set()
+        stored = mine.result(DEADLINE_S)
+
+    assert on_stream(ledger_url, "t") == held_at
+    assert sorted(stored + held_at) == [*range(1, len(stored) + len(held_at) + 1)]
+
+
 def test_nothing_is_stored_after_the_end(ledger_url: str, home: Path, no_settings: None) -> None:
     """Given a committer that was closed, when a caller appends alone, then it is refused, and nothing is stored."""
     with whole(ledger_url, home) as appends:
