@@ -133,8 +133,8 @@ class Writer:
     def _decide_now(self, keyed: _Keyed) -> Append | Receipt:
         """Return the append that is wished for, or what the request's first time did; or raise the refusal.
 
-        The key is looked up where nothing is to be stored: what can be decided is stored under its key, and the committer
-        answers where that was carried out. Hence the lock is mostly held without letting go of the interpreter.
+        The key is looked up where nothing is to be stored: all else is stored under its key, and the committer answers
+        where that was carried out. Hence the lock is mostly held without letting go of the interpreter.
         """
         while True:
             known = self._ledger.walk.position
@@ -143,14 +143,12 @@ class Writer:
                 if not append.is_idle:
                     return append
             except CorrigendaError as refusal:
-                first = self._first(keyed)
-                if first is not None:
+                if (first := self._first(keyed)) is not None:
                     return self._told(keyed, first)
                 if isinstance(refusal, (IntegrityError, UnavailableError)) or self._ledger.catch_up() == known:
                     raise
             else:
-                first = self._first(keyed)
-                if first is not None:
+                if (first := self._first(keyed)) is not None:
                     return self._told(keyed, first)
                 if self._ledger.catch_up() == known:
                     return self._unchanged(append)
