@@ -76,7 +76,7 @@ class RawLedger:
         numbers = count()
 
         def append() -> None:
-            outcome = self.committer.submit(self._draft(self._stated(next(numbers)))).result(ANSWER_S)
+            outcome = self.committer.append(self._draft(self._stated(next(numbers))), ANSWER_S)
             if not isinstance(outcome, Appended):
                 raise RuntimeError(f"an append was answered with {outcome}")
 

@@ -114,6 +114,11 @@ class Append:
         self.events.append((stream, Event(facts=facts, payload=AssignedName(name=name), position=self._next)))
         return fresh
 
+    def begin_lineage(self, lineage: str) -> str:
+        """Return an id that was just made, taken for a lineage without events: were there any, nothing is stored."""
+        self._bases[lineage], self._reads[lineage] = LINEAGE.initial, 0
+        return lineage
+
     def state(self, lineage: str) -> LineageState:
         """Return a lineage as this append's decisions so far leave it."""
         return self.of(LINEAGE, lineage)

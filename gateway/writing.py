@@ -8,7 +8,6 @@ refusal, and stores nothing.
 
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,6 +24,7 @@ from ledger.codec import canonical
 from ledger.committer import Committer
 from ledger.errors import CorrigendaError, IntegrityError, UnavailableError, failure, refuse
 from ledger.limits import APPEND_ATTEMPTS_MAX, CALL_PATIENCE_S
+from ledger.sealing import Draft
 from ledger.storing import Held
 from ledger.verified import Recorded, VerifiedLedger
 from ledger.waiting import Appended, Outcome, Replayed
@@ -109,36 +109,49 @@ class Writer:
             decided = self._decide_now(keyed)
         if isinstance(decided, Receipt):
             return decided
-        match _answered(self._committer.submit(decided.draft())):
+        match self._outcome(decided.draft()):
             case Appended(recorded):
                 return self._stored(decided, recorded)
             case Replayed(position):
                 with self.lock:
-                    return self._replay(keyed, position)
+                    return self._told(keyed, position)
             case _:
                 with self.lock:
                     self._ledger.catch_up()
                 return None
 
+    def _outcome(self, draft: Draft) -> Outcome:
+        try:
+            return self._committer.append(draft, CALL_PATIENCE_S)
+        except TimeoutError as error:
+            raise failure(
+                "UNAVAILABLE",
+                f"The write was not answered within {CALL_PATIENCE_S:.0f} s. Whether it took effect is not known: "
+                "repeat it with the same idempotency key.",
+            ) from error
+
     def _decide_now(self, keyed: _Keyed) -> Append | Receipt:
-        """Return the append that is wished for, or what the request's first time did; or raise the refusal."""
+        """Return the append that is wished for, or what the request's first time did; or raise the refusal.
+
+        The key is looked up where nothing is to be stored: all else is stored under its key, and the committer answers
+        where that was carried out. Hence the lock is mostly held without letting go of the interpreter.
+        """
         while True:
             known = self._ledger.walk.position
-            first = self._first(keyed)
-            if first is not None:
-                self._ledger.catch_up()  # it is told of a ledger that is whole, like any other answer
-                return self._replay(keyed, first)
             try:
                 append = self._decide(self._page(), keyed)
                 if not append.is_idle:
                     return append
+            except CorrigendaError as refusal:
+                if (first := self._first(keyed)) is not None:
+                    return self._told(keyed, first)
+                if isinstance(refusal, (IntegrityError, UnavailableError)) or self._ledger.catch_up() == known:
+                    raise
+            else:
+                if (first := self._first(keyed)) is not None:
+                    return self._told(keyed, first)
                 if self._ledger.catch_up() == known:
                     return self._unchanged(append)
-            except (IntegrityError, UnavailableError):
-                raise
-            except CorrigendaError:
-                if self._ledger.catch_up() == known:
-                    raise
 
     def _write_held(self, keyed: _Keyed) -> Receipt:
         """Decide while nobody else can append: what is decided then holds, and is stored or only tried."""
@@ -194,6 +207,10 @@ class Writer:
             return None
         return self._ledger.walk.carried_out([keyed.request]).get(keyed.request)
 
+    def _told(self, keyed: _Keyed, first: int) -> Receipt:
+        self._ledger.catch_up()  # it is told of a ledger that is whole, like any other answer
+        return self._replay(keyed, first)
+
     def _replay(self, keyed: _Keyed, first: int) -> Receipt:
         """Return the receipt of an append that has been made, or refuse a key that was used for something else."""
         opening = self._ledger.at([first])[first].entry.envelope
@@ -236,17 +253,6 @@ class Writer:
         finally:
             with self.lock:
                 self._in_flight.discard(keyed.request)
-
-
-def _answered(future: "Future[Outcome]") -> Outcome:
-    try:
-        return future.result(CALL_PATIENCE_S)
-    except TimeoutError as error:
-        raise failure(
-            "UNAVAILABLE",
-            f"The write was not answered within {CALL_PATIENCE_S:.0f} s. Whether it took effect is not known: repeat "
-            "it with the same idempotency key.",
-        ) from error
 
 
 def _in_flight() -> Exception:

@@ -7,10 +7,13 @@ has lost entries or was rolled back, and to say so is for whoever compares the t
 """
 
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +30,10 @@ ROW_BITS = 8  # leaves lie in rows of 256, each the root of a subtree once it is
 ROW_LEAVES = 1 << ROW_BITS
 ROW_BYTES = ROW_LEAVES * LEAF_BYTES
 
+ROWS_AT_ONCE = 64
+
 Row = tuple[Any, ...]  # Any: a query's own columns
+_ONE_ROW = re.compile(r"(?<=VALUES )(\([?, ]+\))")
 _WHOLE = (
     "read_state", "read_all_leaves", "read_all_subtrees", "read_all_streams", "read_all_requests",
     "read_all_revisions", "read_all_notes",
@@ -209,17 +215,25 @@ class Anchor:
 
         A stream without events and a request that was never carried out are left out.
         """
+        return self.look(streams, requests)[1:]
+
+    def look(
+        self, streams: Iterable[str], requests: Iterable[str]
+    ) -> tuple[AnchorState, dict[str, StreamHead], dict[str, int]]:
+        """Return how far the anchor reaches, and what `known` returns, all of one moment."""
         wanted = {"streams": _json([*streams]), "requests": _json([*requests])}
+        (trust, size, incarnation, head, state_crc), *rows = self._all("read_known", wanted)
+        _check(state_crc, size, head, incarnation, trust)
         ends: dict[str, StreamHead] = {}
         taken: dict[str, int] = {}
-        for name, version, position, hash_, crc in self._all("read_known", wanted):
+        for name, version, position, hash_, crc in rows:
             if hash_ is None:
                 _check(crc, name, position)
                 taken[name] = position
             else:
                 _check(crc, name, version, position, hash_)
                 ends[name] = StreamHead(version, position, bytes.fromhex(hash_))
-        return ends, taken
+        return AnchorState(size=size, head=head, incarnation=incarnation, trust=trust), ends, taken
 
     def lineages(self, revisions: Iterable[str]) -> dict[str, str]:
         """Return the lineage of each revision that was ever born."""
@@ -335,9 +349,9 @@ class Anchor:
         """Append entries to what is there; `last` is the row of leaves that is being filled."""
         self._append_leaves(links[0].position, b"".join(link.leaf for link in links), last)
         ends = {link.stream: link.end for link in links}
-        self._each("write_stream", _rows((name, e.version, e.position, e.hash.hex()) for name, e in ends.items()))
-        self._each("insert_request", _rows((link.request, link.position) for link in links if link.request is not None))
-        self._each("insert_revision", _rows((revision, link.stream) for link in links for revision in link.revisions))
+        self._each("write_streams", _rows((name, e.version, e.position, e.hash.hex()) for name, e in ends.items()))
+        self._each("insert_requests", _rows((link.request, link.position) for link in links if link.request))
+        self._each("insert_revisions", _rows((revision, link.stream) for link in links for revision in link.revisions))
         size, head = links[-1].position + 1, links[-1].hash
         self._do("write_state", size, head, checksum(size, head, state.incarnation, state.trust))
 
@@ -389,8 +403,12 @@ class Anchor:
             return self._connection.execute(STATEMENTS[statement], params).fetchall()
 
     def _each(self, statement: str, rows: Sequence[Row]) -> None:
-        if rows:
-            self._connection.executemany(STATEMENTS[statement], rows)
+        """Write rows with as few statements as can be, of a number that is a power of two: each is prepared once."""
+        done = 0
+        while done < len(rows):
+            many = 1 << min(len(rows) - done, ROWS_AT_ONCE).bit_length() - 1
+            self._connection.execute(_of_rows(statement, many), [*chain.from_iterable(rows[done : done + many])])
+            done += many
 
     def _do(self, statement: str, *params: object) -> None:
         self._connection.execute(STATEMENTS[statement], params)
@@ -414,6 +432,13 @@ class Anchor:
             raise Unusable("was opened before the process forked", passing=True)
         with self._lock:
             yield
+
+
+@lru_cache
+def _of_rows(statement: str, many: int) -> str:
+    """Return a statement that writes one row as one that writes many."""
+    before, row, behind = _ONE_ROW.split(STATEMENTS[statement])
+    return f"{before}{', '.join([row] * many)}{behind}"
 
 
 def _json(value: Sequence[object]) -> str:

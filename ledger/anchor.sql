@@ -1,6 +1,6 @@
--- The anchor's file, in SQLite's dialect. Sets of names and of rows are given as one JSON array, and hashes of streams
--- and requests are kept as hex digits for that: each statement that runs lets other threads go first, so a group of
--- appends costs as few of them as can be.
+-- The anchor's file, in SQLite's dialect. Sets of names are given as one JSON array, and hashes of streams and requests
+-- are kept as hex digits for that: each statement that runs lets other threads go first, so a group of appends costs as
+-- few of them as can be. Where many rows are written, the statement is one for a row, and runs with more of them.
 --
 -- Each row ends with a checksum of the others of its columns: SQLite has none, and a disk may give back other bytes.
 
@@ -84,6 +84,9 @@ SELECT size, (SELECT coalesce(sum(version), 0) FROM stream), (SELECT count(*) FR
 SELECT root, crc FROM subtree WHERE level = ? AND place = ?
 
 -- name: read_known
+-- What `read_state` gives, in another order, comes first.
+SELECT trust, size, incarnation, head, crc FROM meta
+UNION ALL
 SELECT stream, version, position, hash, crc FROM stream WHERE stream IN (SELECT value FROM json_each(:streams))
 UNION ALL
 SELECT request, NULL, position, NULL, crc FROM request WHERE request IN (SELECT value FROM json_each(:requests))
@@ -105,15 +108,15 @@ INSERT OR REPLACE INTO leaf (place, hashes, crc) VALUES (?, ?, ?)
 -- name: insert_subtree
 INSERT INTO subtree (level, place, root, crc) VALUES (?, ?, ?, ?)
 
--- name: write_stream
+-- name: write_streams
 INSERT INTO stream (stream, version, position, hash, crc) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (stream) DO UPDATE SET
     version = excluded.version, position = excluded.position, hash = excluded.hash, crc = excluded.crc
 
--- name: insert_request
+-- name: insert_requests
 INSERT INTO request (request, position, crc) VALUES (?, ?, ?)
 
--- name: insert_revision
+-- name: insert_revisions
 INSERT OR IGNORE INTO revision (revision, lineage, crc) VALUES (?, ?, ?)
 
 -- name: write_state

@@ -127,6 +127,8 @@ def connect(path: Path) -> sqlite3.Connection:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
+            # A statement of many rows keeps the pages that it changes until it ends: beyond 64 kB, in a file.
+            connection.execute("PRAGMA temp_store = MEMORY")
             connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         except BaseException:
             connection.close()

@@ -7,7 +7,7 @@ from typing import Protocol
 import psycopg
 
 from ledger import driver
-from ledger.chain import Entry, Envelope, broken
+from ledger.chain import broken
 from ledger.errors import failure
 from ledger.outbox import outbox_writes
 from ledger.sealing import Sealed
@@ -26,21 +26,21 @@ class Projector(Protocol):
 
 
 def group_writes(ledger: str, row: HeadRow, sealed: Sequence[Sealed], projectors: Sequence[Projector]) -> list[Write]:
-    """Return what stores a group: first the guard, so that it is stored only on the head that it was linked to."""
+    """Return what stores a group: first the events, guarded, so that all is stored only on the head they link to."""
     recorded = [item.recorded for item in sealed]
-    entries = [item.entry for item in recorded]
     writes = [
-        _move_head(row, entries[0].envelope, entries[-1]),
-        _insert_events(entries),
-        _insert_payloads(sealed),
-        *outbox_writes(entries),
+        _append(row, sealed),
+        *outbox_writes([item.entry for item in recorded]),
         *(write for projector in projectors for write in projector.writes(row.gen, recorded)),
         *_object_writes(sealed),
     ]
     return [Write(write.query, {"ledger": ledger, **write.params}) for write in writes]
 
 
-def _move_head(row: HeadRow, first: Envelope, last: Entry) -> Write:
+def _append(row: HeadRow, sealed: Sequence[Sealed]) -> Write:
+    entries = [item.entry for item in sealed]
+    paid = [item for item in sealed if item.body is not None]
+    first, last = entries[0].envelope, entries[-1]
     params = {
         "seq": last.position,
         "hash": last.hash,
@@ -49,32 +49,18 @@ def _move_head(row: HeadRow, first: Envelope, last: Entry) -> Write:
         "gen": row.gen,
         "projector": PROJECTOR_VERSION,
         "incarnation": row.incarnation,
-    }
-    return Write(QUERIES["move_head"], params)
-
-
-def _insert_events(entries: Sequence[Entry]) -> Write:
-    requests = [entry.envelope.request for entry in entries]
-    params = {
         "seqs": [entry.position for entry in entries],
         "streams": [entry.envelope.stream for entry in entries],
         "stream_seqs": [entry.envelope.stream_seq for entry in entries],
         "envelopes": [entry.raw for entry in entries],
         "hashes": [entry.hash for entry in entries],
         "seals": [entry.seal for entry in entries],
-        "requests": [None if request is None else bytes.fromhex(request) for request in requests],
+        "requests": [one and bytes.fromhex(one) for one in (entry.envelope.request for entry in entries)],
+        "payload_seqs": [item.entry.position for item in paid],
+        "salts": [item.salt for item in paid],
+        "bodies": [item.body for item in paid],
     }
-    return Write(QUERIES["insert_events"], params)
-
-
-def _insert_payloads(sealed: Sequence[Sealed]) -> Write:
-    rows = [(item.entry.position, item.salt, item.body) for item in sealed if item.body is not None]
-    params = {
-        "seqs": [position for position, _, _ in rows],
-        "salts": [salt for _, salt, _ in rows],
-        "bodies": [body for _, _, body in rows],
-    }
-    return Write(QUERIES["insert_payloads"], params)
+    return Write(QUERIES["append"], params)
 
 
 def _object_writes(sealed: Sequence[Sealed]) -> list[Write]:

@@ -13,6 +13,7 @@ Clock = Callable[[], datetime]
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _RANDOM_BITS = 80
+_DRAWN = 64
 _MILLISECONDS_MAX = 2**48 - 1
 _PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
 _SHIFTS = range(115, 4, -10)
@@ -30,6 +31,31 @@ def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
+class Chance:
+    """Gives random bytes, `size` at a time, and draws for many times at once: asking lets go of the interpreter.
+
+    Whoever does that with a lock in hand is met there by every other thread, one after the other.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._drawn: list[bytes] = []
+        os.register_at_fork(after_in_child=self._drawn.clear)  # a child must never use its parent's
+
+    def __call__(self) -> bytes:
+        """Return bytes that nobody else gets. It takes no lock."""
+        try:
+            return self._drawn.pop()
+        except IndexError:
+            drawn = os.urandom(_DRAWN * self._size)
+            first, *others = (drawn[at : at + self._size] for at in range(0, len(drawn), self._size))
+            self._drawn.extend(others)
+            return first
+
+
+_chance = Chance(_RANDOM_BITS // 8)
+
+
 class UlidMint:
     """Makes ULIDs (26 characters, 48 bits of milliseconds and 80 of chance) that only ever grow in a process.
 
@@ -45,8 +71,7 @@ class UlidMint:
         with self._lock:
             milliseconds = min(max(int(self._clock().timestamp() * 1000), 0), _MILLISECONDS_MAX)
             if milliseconds > self._last >> _RANDOM_BITS:
-                # Only now: asking for chance lets go of the interpreter, and winning it back costs more than the id.
-                self._last = milliseconds << _RANDOM_BITS | int.from_bytes(os.urandom(_RANDOM_BITS // 8))
+                self._last = milliseconds << _RANDOM_BITS | int.from_bytes(_chance())
             else:
                 self._last += 1
             number = self._last

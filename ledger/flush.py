@@ -5,7 +5,7 @@ waits for all answers. What fails makes the server pass over all that comes behi
 """
 
 import select
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from itertools import count
 
@@ -32,9 +32,10 @@ class Flush:
         self._names: dict[bytes, bytes] = {}
         self._numbers = count()  # a name is not used again, even if it was never prepared
 
-    def run(self, writes: Sequence[Write]) -> list[PGresult]:
+    def run(self, writes: Sequence[Write], meanwhile: Callable[[], None] | None = None) -> list[PGresult]:
         """Return the answers, one for each statement; the first error is raised as the driver's.
 
+        Once all is sent, `meanwhile` is called: the server works, and there is nothing else to do than to wait for it.
         A connection that is lost, or a server that says nothing for 30 s, is psycopg.OperationalError: whether a COMMIT
         in the flush took effect is then not known.
         """
@@ -46,7 +47,7 @@ class Flush:
         with self._pipeline():
             for one, params in zip(statements, encoded, strict=True):
                 self._send(one, params)
-            return self._answers()
+            return self._answers(meanwhile)
 
     @contextmanager
     def _pipeline(self) -> Generator[None]:
@@ -77,25 +78,27 @@ class Flush:
             self._answers()
         self._names.update((sql, name) for sql, (_, name) in fresh.items())
 
-    def _answers(self) -> list[PGresult]:
+    def _answers(self, meanwhile: Callable[[], None] | None = None) -> list[PGresult]:
         answers: list[PGresult] = []
         failed: PGresult | None = None
         self._pgconn.pipeline_sync()
         self._push()
+        if meanwhile is not None:
+            meanwhile()
         while True:
             while self._pgconn.is_busy():
                 self._wait(select.POLLIN)
                 self._pgconn.consume_input()
             answer = self._pgconn.get_result()
             if answer is None:
-                if self._pgconn.status != pq.ConnStatus.OK:  # else this would be asked for ever
-                    raise psycopg.OperationalError("the connection was lost before the last answer")
-                continue
-            if answer.status == ExecStatus.PIPELINE_SYNC:
+                raise psycopg.OperationalError("the connection was lost before the last answer")
+            status = answer.status
+            if status == ExecStatus.PIPELINE_SYNC:
                 break
-            if answer.status in _GOOD:
+            self._pgconn.get_result()  # None, which ends a statement's answers: it is there, and need not be waited for
+            if status in _GOOD:
                 answers.append(answer)
-            elif answer.status != ExecStatus.PIPELINE_ABORTED and failed is None:
+            elif status != ExecStatus.PIPELINE_ABORTED and failed is None:
                 failed = answer
         if failed is not None:
             raise psycopg.errors.error_from_result(failed)

@@ -91,17 +91,28 @@ SELECT set_config('corrigenda.ledger', %(ledger)s::text, true), set_config('lock
 SELECT seq, envelope, seal FROM corrigenda.event
 WHERE ledger = %(ledger)s::text AND seq > %(after)s::bigint AND seq <= %(until)s::bigint ORDER BY seq
 
--- name: move_head
--- The guard: raises on the server if the head is not as it was read, so that nothing behind it can commit.
+-- name: append
+-- A group's events and payloads under the guard: raises on the server if the head is not as it was read, so that nothing
+-- of it, and nothing behind it in the flush, can commit.
 WITH moved AS (
     UPDATE corrigenda.head SET seq = %(seq)s::bigint, hash = %(hash)s::bytea
     WHERE ledger = %(ledger)s::text AND seq = %(old_seq)s::bigint AND hash = %(old_hash)s::bytea
       AND gen = %(gen)s::bigint AND projector = %(projector)s::integer AND incarnation = %(incarnation)s::integer
-    RETURNING 1
+    RETURNING ledger
+), events AS (
+    INSERT INTO corrigenda.event (ledger, seq, stream, stream_seq, envelope, hash, seal, request)
+    SELECT moved.ledger, u.* FROM moved, unnest(
+        %(seqs)s::bigint[], %(streams)s::text[], %(stream_seqs)s::bigint[], %(envelopes)s::bytea[],
+        %(hashes)s::bytea[], %(seals)s::bytea[], %(requests)s::bytea[]) u
+), payloads AS (
+    INSERT INTO corrigenda.payload (ledger, seq, salt, body)
+    SELECT moved.ledger, u.*
+    FROM moved, unnest(%(payload_seqs)s::bigint[], %(salts)s::bytea[], %(bodies)s::bytea[]) u
 )
 SELECT (CASE WHEN count(*) = 1 THEN '1' ELSE 'HEAD_MOVED' END)::int FROM moved
 
 -- name: insert_events
+-- Of a ledger that begins; every other event comes with `append`.
 INSERT INTO corrigenda.event (ledger, seq, stream, stream_seq, envelope, hash, seal, request)
 SELECT %(ledger)s::text, u.* FROM unnest(
     %(seqs)s::bigint[], %(streams)s::text[], %(stream_seqs)s::bigint[], %(envelopes)s::bytea[],

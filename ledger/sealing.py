@@ -4,8 +4,6 @@ What costs time and depends on nothing else, the payload's bytes and their commi
 prepared, by whoever asks for it; linking has to wait for its turn and is kept short.
 """
 
-import os
-import threading
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -13,11 +11,10 @@ from msgspec import Struct
 
 from ledger import codec, digest
 from ledger.chain import NO_STREAM, Entry, Envelope, Head, StreamHead
+from ledger.clock import Chance
 from ledger.digest import LedgerKeys
 from ledger.message import Event
 from ledger.verified import Recorded
-
-SALTS_DRAWN = 64
 
 
 class Draft(Struct, frozen=True, kw_only=True):
@@ -80,27 +77,7 @@ class Sealed(NamedTuple):
         return self.recorded.entry
 
 
-class Salts:
-    """Draws salts, many at a time: each time that chance is asked for, the interpreter is let go of."""
-
-    def __init__(self) -> None:
-        self._forget()
-        os.register_at_fork(after_in_child=self._forget)  # a child must never use its parent's
-
-    def _forget(self) -> None:
-        self._lock = threading.Lock()
-        self._drawn: list[bytes] = []
-
-    def __call__(self) -> bytes:
-        """Return a salt that nobody else gets."""
-        with self._lock:
-            if not self._drawn:
-                drawn = os.urandom(SALTS_DRAWN * digest.SALT_BYTES)
-                self._drawn += [drawn[at : at + digest.SALT_BYTES] for at in range(0, len(drawn), digest.SALT_BYTES)]
-            return self._drawn.pop()
-
-
-fresh_salt = Salts()
+fresh_salt = Chance(digest.SALT_BYTES)
 
 
 def prepare(draft: Draft) -> Prepared:

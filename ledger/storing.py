@@ -5,8 +5,9 @@ stream versions are looked up there, not in the database. An attempt that fails 
 not known; which of them, and what then, is the committer's to say.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain, islice
 
 import psycopg
 from psycopg.pq.abc import PGresult
@@ -15,7 +16,7 @@ from ledger.appending import PROJECTOR_VERSION, Failure, Projector, classify, gr
 from ledger.clock import Clock, stamp
 from ledger.errors import CorrigendaError
 from ledger.flush import Flush
-from ledger.sealing import Draft, Prepared, Sealed, Sealer, Tip, prepare
+from ledger.sealing import Draft, Sealed, Sealer, Tip, prepare
 from ledger.store import QUERIES, Database, HeadRow, Row, Store, Stored, Write, no_head_row
 from ledger.verified import Recorded, VerifiedLedger
 from ledger.waiting import Appended, Conflicted, Group, Replayed, Waiting
@@ -25,8 +26,20 @@ LOCK_TIMEOUT_MS = "5000"
 GAP_MAX = 5_000  # entries of others that are followed under the lock; more of them are followed before it
 LOCKED_GROUPS = 64  # after a lost race so many groups lock the head; each that met nobody takes eight off
 MET_NOBODY = 8
+PART_APPENDS = 250  # of a page; the next part is sealed while the server stores one
 
 Linked = list[tuple[Waiting, list[Sealed]]]
+
+
+class Failed(Exception):
+    """An attempt that the database ended: what became of it, and whether the head was locked for it."""
+
+    def __init__(self, error: psycopg.Error, kind: Failure, *, locked: bool) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.kind = kind
+        self.locked = locked
+
 
 _BEGIN = Write(QUERIES["begin"], {})
 _COMMIT = Write(QUERIES["commit"], {})
@@ -40,96 +53,124 @@ class Storing:
         self, ledger: VerifiedLedger, database: Database, projectors: Sequence[Projector], clock: Clock
     ) -> None:
         self.store = Store(database, ledger.store.ledger)
-        self.was_sent = False  # whether a COMMIT was sent in the last attempt
         self._ledger = ledger
         self._projectors = projectors
         self._clock = clock
         self._sealer = Sealer(ledger.keys, ledger.origin)
         self._flush: Flush | None = None
         self._contended = 0
+        self._was_sent = False  # whether a COMMIT was sent in the last attempt
 
     @property
     def locks(self) -> bool:
         """Report whether the next attempt locks the head before it links."""
         return self._contended > 0
 
-    def lock_next(self) -> None:
-        """Lock the head in the next attempts."""
-        self._contended = LOCKED_GROUPS
+    def attempt(self, group: Group, drain: Callable[[Group], None], meanwhile: Callable[[], None]) -> Linked:
+        """Try once to store a group, and return what was stored: it has left the group, and is for `answer`.
 
-    def attempt(self, group: Group, drain: Callable[[Group], None]) -> None:
-        """Try once to store a group, and answer its appends; `drain` adds what came while the head was waited for.
-
-        Those that are not answered when this returns have to be tried again. The driver's errors are raised.
+        `drain` adds what came while the head was waited for; `meanwhile` is called while the server works. What is open
+        in the group when this returns has to be tried again. Failed, with the head locked in the next attempts, where
+        the database or the way to it says no.
         """
-        self.was_sent = False
-        with self.store.database.connected() as connection:
-            flush = self._on(connection)
-            row = self._ledger.head_row
-            if self.locks or row is None:
-                self._commit_locked(flush, group, drain)
-            else:
-                self._commit(flush, group, row)
+        self._was_sent, locked = False, self.locks
+        try:
+            with self.store.database.connected() as connection:
+                flush, row = self._on(connection), self._ledger.head_row
+                if locked or row is None:
+                    return self._commit_locked(flush, group, drain, meanwhile)
+                return self._commit(flush, group, row, meanwhile)
+        except psycopg.Error as error:
+            kind = classify(error)
+            if kind is Failure.UNKNOWN and not self._was_sent:
+                kind = Failure.ROLLED_BACK
+            self._contended = LOCKED_GROUPS
+            raise Failed(error, kind, locked=locked) from error
 
-    def seal(self, drafts: Sequence[Draft]) -> list[list[Sealed]]:
-        """Return each draft's entries as they would be stored next, and store nothing."""
-        prepared = [prepare(draft) for draft in drafts]
-        (tip, _), at = self._tip(prepared), stamp(self._clock())
-        return [self._sealer.seal(one, tip, at) for one in prepared]
+    def answer(self, stored: Linked) -> None:
+        """Answer those whose appends were stored: only when the anchor holds them, so far as it can be written."""
+        try:
+            self.keep()
+        finally:
+            for one, sealed in stored:
+                one.answer(Appended([item.recorded for item in sealed]))
 
-    def write(self, row: HeadRow, sealed: Sequence[Sealed]) -> None:
-        """Store sealed entries on the walk's head inside the caller's transaction."""
-        writes = self._writes(row, sealed)
+    def seal(self, drafts: Sequence[Draft]) -> Iterator[list[Sealed]]:
+        """Yield each draft's entries as they would be stored next, made when they are asked for; nothing is stored."""
+        (tip, _), at = self._tip(drafts), stamp(self._clock())
+        for draft in drafts:
+            yield self._sealer.seal(prepare(draft), tip, at)
+
+    def write(self, row: HeadRow, drafts: Sequence[Draft]) -> list[list[Sealed]]:
+        """Store drafts on the walk's head inside the caller's transaction, and return each one's entries.
+
+        While the server stores a part of them, the next part is sealed.
+        """
+        coming, written = self.seal(drafts), list[list[Sealed]]()
+        sealed = [*islice(coming, PART_APPENDS)]
+
+        def seal_further() -> None:
+            sealed.extend(islice(coming, PART_APPENDS))
+
         try:
             with self.store.transaction() as connection:
-                self._on(connection).run(writes)
+                while part := sealed[len(written) :]:
+                    written += part
+                    self._on(connection).run(self._writes(row, [*chain.from_iterable(part)]), seal_further)
         except psycopg.Error as error:
             if classify(error) is Failure.REFUSED:
                 raise meaning(error, row.seq + 1) from error
             raise
+        return written
 
     def take(self, sealed: Sequence[Sealed], row: HeadRow) -> None:
-        """Take over entries that were committed on the head row `row`."""
+        """Take over entries that were committed on the head row `row`; to `keep` them is the next thing to do."""
+        # They are stored, and saying otherwise would be a lie. What is wrong with the anchor is said by the next read.
         with suppress(CorrigendaError):
-            # It is stored, and saying otherwise would be a lie. What is wrong with the anchor is said by the next read.
             self._ledger.take([item.entry for item in sealed], row)
+
+    def keep(self) -> None:
+        """Give the anchor what was taken over, if it can be written."""
+        with suppress(CorrigendaError):  # as above
+            self._ledger.walk.keep()
 
     # ---------------------------------------------------------------- the two ways
 
-    def _commit(self, flush: Flush, group: Group, row: HeadRow) -> None:
+    def _commit(self, flush: Flush, group: Group, row: HeadRow, meanwhile: Callable[[], None]) -> Linked:
         """Commit on the head that is known; the guard refuses if it has moved."""
-        self._ledger.walk.adopt()
         linked = self._link(group)
         if linked:
             writes = self._writes(row, _all(linked))
             try:
-                self.was_sent = True
-                flush.run([_BEGIN, self._enter, *writes, _COMMIT])
+                self._was_sent = True
+                flush.run([_BEGIN, self._enter, *writes, _COMMIT], meanwhile)
             except psycopg.Error:
                 self._roll_back(flush)
                 raise
-            self._answer(linked, row)
+        return self._stored(group, linked, row)
 
-    def _commit_locked(self, flush: Flush, group: Group, drain: Callable[[Group], None]) -> None:
+    def _commit_locked(
+        self, flush: Flush, group: Group, drain: Callable[[Group], None], meanwhile: Callable[[], None]
+    ) -> Linked:
         """Lock the head, follow what others have appended, and commit on that."""
         after = self._ledger.walk.position
         try:
-            *_, locked, found = flush.run([_BEGIN, self._enter, *self._lock_writes(after)])
+            *_, locked, found = flush.run([_BEGIN, self._enter, *self._lock_writes(after)], meanwhile)
             row, page = _head_row(locked), _page(found)
             if len(page) == GAP_MAX:  # too much to be followed while everybody waits
                 self._roll_back(flush)
                 self._ledger.catch_up()
-                return
+                return []
             self._follow(row, page)
             self._contended = max(0, self._contended - MET_NOBODY) if row.seq == after else LOCKED_GROUPS
             drain(group)
             linked = self._link(group)
-            self.was_sent = bool(linked)
+            self._was_sent = bool(linked)
             flush.run([*self._writes(row, _all(linked)), _COMMIT] if linked else [_ROLLBACK])
         except BaseException:
             self._roll_back(flush)
             raise
-        self._answer(linked, row)
+        return self._stored(group, linked, row)
 
     def _lock_writes(self, after: int) -> tuple[Write, Write]:
         ledger = self.store.ledger
@@ -146,7 +187,7 @@ class Storing:
 
     def _link(self, group: Group) -> Linked:
         """Answer what must not be stored, and link the rest to the walk's head, in order."""
-        tip, done = self._tip([one.prepared for one in group])
+        tip, done = self._tip([one.prepared.draft for one in group])
         at = stamp(self._clock())
         mine: set[str] = set()
         linked: Linked = []
@@ -168,23 +209,21 @@ class Storing:
                     mine.update(() if draft.request is None else (draft.request,))
         return linked
 
-    def _tip(self, group: Sequence[Prepared]) -> tuple[Tip, dict[str, int]]:
-        """Return where a group would be linked to, and the positions of those of its requests that were carried out."""
-        walk = self._ledger.walk
-        with walk.lock:
-            streams = (stream for one in group for stream in one.draft.streams)
-            ends, done = walk.known(streams, (one.draft.request for one in group))
-            return Tip(walk.head, ends), done
+    def _tip(self, drafts: Sequence[Draft]) -> tuple[Tip, dict[str, int]]:
+        """Return where drafts would be linked to, and the positions of those requests that were carried out before."""
+        streams = (stream for draft in drafts for stream in draft.streams)
+        head, ends, done = self._ledger.walk.tip(streams, (draft.request for draft in drafts))
+        return Tip(head, ends), done
 
     def _writes(self, row: HeadRow, sealed: Sequence[Sealed]) -> list[Write]:
         return group_writes(self.store.ledger, row, sealed, self._projectors)
 
-    def _answer(self, linked: Linked, row: HeadRow) -> None:
-        """Take over what was committed, and answer: only when the anchor holds it, so far as it can be written."""
+    def _stored(self, group: Group, linked: Linked, row: HeadRow) -> Linked:
+        """Take over what was committed: all of the group is that, or was answered before."""
         if linked:
             self.take(_all(linked), row)
-        for one, sealed in linked:
-            one.answer(Appended([item.recorded for item in sealed]))
+        group.clear()
+        return linked
 
     def _on(self, connection: psycopg.Connection[Row]) -> Flush:
         if self._flush is None or self._flush.connection is not connection:
@@ -215,15 +254,13 @@ class Held:
 
     def store(self, drafts: Sequence[Draft]) -> list[list[Recorded]]:
         """Store a page of appends, once per hold; they are committed when the block ends."""
-        groups = self._storing.seal(drafts)
-        self.stored = [item for group in groups for item in group]
-        if self.stored:
-            self._storing.write(self.row, self.stored)
+        groups = self._storing.write(self.row, drafts)
+        self.stored = [*chain.from_iterable(groups)]
         return [[item.recorded for item in group] for group in groups]
 
 
 def _all(linked: Linked) -> list[Sealed]:
-    return [item for _, sealed in linked for item in sealed]
+    return [*chain.from_iterable(sealed for _, sealed in linked)]
 
 
 def _head_row(answer: PGresult) -> HeadRow:

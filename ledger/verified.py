@@ -67,7 +67,7 @@ class VerifiedLedger:
             self.head_row = row
 
     def take(self, entries: Sequence[Entry], row: HeadRow) -> None:
-        """Take entries that this process has stored on the head row `row`."""
+        """Take entries that this process has stored on the head row `row`. The anchor has yet to be given them."""
         self.head_row = row._replace(seq=entries[-1].position, hash=entries[-1].hash)
         self.walk.take(entries)
 

@@ -4,6 +4,7 @@ Whoever asked holds a future. It is answered once, whatever happens, and nobody 
 """
 
 import queue
+import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 
@@ -36,18 +37,48 @@ class Conflicted(Struct, frozen=True):
 Outcome = Appended | Replayed | Conflicted
 
 
-class Waiting(Struct, frozen=True):
-    """One append that waits, and the future of whoever asked for it."""
+class Awaited:
+    """What one caller waits for, once: a future without the means for many to wait and to be called back.
+
+    At 32 callers that took a tenth of an append's processor time.
+    """
+
+    __slots__ = ("_answer", "_given")
+
+    def __init__(self) -> None:
+        self._answer: Outcome | Exception | None = None
+        self._given = threading.Lock()
+        self._given.acquire()  # until the answer is given
+
+    def done(self) -> bool:
+        """Report whether the answer was given."""
+        return self._answer is not None
+
+    def set_result(self, outcome: Outcome) -> None:
+        """Give the outcome, once."""
+        self._answer = outcome
+        self._given.release()
+
+    def set_exception(self, error: Exception) -> None:
+        """Give an error instead, once."""
+        self._answer = error
+        self._given.release()
+
+    def result(self, timeout: float) -> Outcome:
+        """Wait so many seconds at most; return the outcome, or raise the error or TimeoutError."""
+        if not self._given.acquire(timeout=timeout) or self._answer is None:
+            raise TimeoutError
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+class Waiting(Struct):
+    """One append that waits, what whoever asked for it waits for, and whether its outcome was ever unknown."""
 
     prepared: Prepared
-    future: "Future[Outcome]"
-
-    @classmethod
-    def of(cls, prepared: Prepared) -> "Waiting":
-        """Return an append as it begins to wait."""
-        waiting = cls(prepared, Future())
-        waiting.future.set_running_or_notify_cancel()  # from here on nobody can cancel it
-        return waiting
+    future: "Future[Outcome] | Awaited"
+    is_unknown: bool = False
 
     @property
     def is_open(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ledger.anchor import Anchor, Link, Unusable
+from ledger.anchor import Anchor, AnchorState, Link, Unusable
 from ledger.chain import NO_STREAM, Entry, Head, StreamHead, broken, follow, follow_stream
 from ledger.codec import read_entry
 from ledger.digest import LedgerKeys, leaf
@@ -78,8 +78,23 @@ class Walk:
         with self.lock, told(self.anchor):
             asked, named = set(streams), {request for request in requests if request is not None}
             kept, taken = self.anchor.known(asked - self._ends.keys(), named - self._requests.keys())
-            ends = {stream: self._ends.get(stream) or kept.get(stream, NO_STREAM) for stream in asked}
-            return ends, taken | {one: self._requests[one] for one in named & self._requests.keys()}
+            return self._with_tail(asked, kept), taken | self._in_tail(named)
+
+    def tip(
+        self, streams: Iterable[str], requests: Iterable[str | None]
+    ) -> tuple[Head, dict[str, StreamHead], dict[str, int]]:
+        """Return the head that is to be built on, after `adopt`, and what is `known` there, all in one look."""
+        with self.lock, told(self.anchor):
+            asked, named = set(streams), {request for request in requests if request is not None}
+            state, kept, taken = self.anchor.look(asked, named)
+            self._adopt(state)
+            return self._head, self._with_tail(asked, kept), taken | self._in_tail(named)
+
+    def _with_tail(self, streams: set[str], kept: dict[str, StreamHead]) -> dict[str, StreamHead]:
+        return {stream: self._ends.get(stream) or kept.get(stream, NO_STREAM) for stream in streams}
+
+    def _in_tail(self, requests: set[str]) -> dict[str, int]:
+        return {one: self._requests[one] for one in requests & self._requests.keys()}
 
     def lineages(self, revisions: Iterable[str]) -> dict[str, str]:
         """Return the lineage of each of these revisions that there is."""
@@ -148,16 +163,19 @@ class Walk:
     def adopt(self) -> None:
         """Take over what other processes have anchored beyond this walk's head."""
         with self.lock, told(self.anchor):
-            state, first = self.anchor.state(), self._head.size - len(self._tail)
-            if state.size < first:
-                raise Unusable(f"ends at {state.size}, and reached {first} before")
-            both = self._tail[: state.size - first]
-            if self.anchor.leaves(first, len(both)) != b"".join(link.leaf for link in both):
-                raise Unusable(f"holds other entries than were verified from position {first} on")
-            if state.size == self._head.size and state.head != self._head.hash:
-                raise Unusable(f"holds another entry than was verified at position {self.position}")
-            if state.size >= self._head.size:
-                self._settle(state.end)
+            self._adopt(self.anchor.state())
+
+    def _adopt(self, state: AnchorState) -> None:
+        first = self._head.size - len(self._tail)
+        if state.size < first:
+            raise Unusable(f"ends at {state.size}, and reached {first} before")
+        both = self._tail[: state.size - first]
+        if both and self.anchor.leaves(first, len(both)) != b"".join(link.leaf for link in both):
+            raise Unusable(f"holds other entries than were verified from position {first} on")
+        if state.size == self._head.size and state.head != self._head.hash:
+            raise Unusable(f"holds another entry than was verified at position {self.position}")
+        if state.size >= self._head.size:
+            self._settle(state.end)
 
     def keep(self) -> None:
         """Bring the tail into the anchor. If it cannot be written now, the tail stays, and `unanchored` says why."""
@@ -175,12 +193,14 @@ class Walk:
                 self._settle(self._head)
 
     def take(self, entries: Sequence[Entry]) -> None:
-        """Take entries that this process has just sealed on the head and stored; the others are passed over."""
+        """Take entries that this process has just sealed on the head and stored; the others are passed over.
+
+        They are in the tail then; to `keep` them is for whoever gives the answers.
+        """
         with self.lock, self._growing():
             for entry in entries:  # what was sealed on this very head needs no second look; else somebody followed it
                 if (entry.position, entry.envelope.prev_b3) == (self._head.size, self._head.hash.hex()):
                     self._add(entry, Head(self._head.size + 1, entry.hash))
-            self.keep()
 
     def follow(self, entries: Sequence[Entry]) -> None:
         """Take the next entries, or raise INTEGRITY_BROKEN and stay at the last good one."""

@@ -106,7 +106,7 @@ class Beginning(Deciding):
     def _lineage_for(self, append: Append, project: str, memory: str | None) -> str:
         """Return the lineage that a text is remembered in: a new one, the one of that name, or one that is there."""
         if memory is None:
-            return f"mem_{self._mint()}"
+            return append.begin_lineage(f"mem_{self._mint()}")
         return self._references.lineage(memory) if is_ours(memory) else append.name("memory", project, memory)
 
     def _check_beginning_anew(self, append: Append, lineage: str) -> None:

@@ -32,7 +32,7 @@ from tests.appends import (
 from tests.faults.children import Counting
 from tests.faults.cutting import Proxy, ended, last_committed_by, stopped
 from tests.faults.ledger_hands import Document, assert_in_order
-from tests.house import rows
+from tests.house import refused, rows
 
 pytestmark = pytest.mark.usefixtures("no_settings", "impatient")
 LOCK, HOLD = "PERFORM pg_advisory_xact_lock(77);", b"SELECT pg_advisory_lock(77)"
@@ -284,6 +284,43 @@ def test_a_silence_longer_than_the_patience_is_not_the_end(
         assert positions(appends.submit("s", key="k", reads={"s": 0}).result(DEADLINE_S)) == [3]
     ended(ledger_url, pid)
 
+    once(appends, ledger_url, 3)
+
+
+# ---------------------------------------------------------------- a caller alone
+
+
+@pytest.mark.parametrize("direction", ["to the server", "to the client"])
+@pytest.mark.parametrize("twentieth", [0, 10, 20])
+def test_a_connection_lost_by_a_caller_that_is_alone(
+    appends: Appends, proxy: Proxy, ledger_url: str, direction: str, twentieth: int
+) -> None:
+    """RC-22, XC-01: given a flush of a caller's own that was cut either way, then it is stored once, and found."""
+    size = size_of_an_append(appends, proxy, direction)
+    proxy.cut(direction, max(0, size * twentieth // 20 - 1))
+
+    outcome = appends.committer.append(appends.draft("s", key="k", reads={"s": 0}), 60)
+
+    assert (replayed(outcome) if direction == "to the client" else positions(outcome)[0]) == 4
+    once(appends, ledger_url, 4)
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_a_caller_alone_is_told_that_the_outcome_is_unknown(
+    appends: Appends, proxy: Proxy, ledger_url: str, monkeypatch: pytest.MonkeyPatch, reached: bool
+) -> None:
+    """RC-14, RC-21: given a flush of a caller's own that was lost, and nobody to ask, unknown is what is said."""
+    monkeypatch.setattr(committer, "PATIENCE_S", 1.0)
+    proxy.refusing = True
+    proxy.cut("to the client" if reached else "to the server", 10)
+
+    with refused("UNAVAILABLE") as refusal:
+        appends.committer.append(appends.draft("s", key="k", reads={"s": 0}), 60)
+
+    assert "is not known" in refusal.error.message
+    proxy.refusing = False
+    retried = appends.submit("s", key="k", reads={"s": 0}).result(DEADLINE_S)
+    assert (replayed(retried) if reached else positions(retried)[0]) == 3
     once(appends, ledger_url, 3)
 
 

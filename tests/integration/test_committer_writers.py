@@ -8,7 +8,7 @@ import pytest
 
 from ledger import storing
 from ledger.errors import UnavailableError
-from ledger.limits import QUEUE_MAX
+from ledger.limits import ENVELOPE_BYTES_MAX, QUEUE_MAX
 from ledger.sealing import Draft
 from tests.appends import (
     DEADLINE_S,
@@ -21,7 +21,7 @@ from tests.appends import (
     waiter,
     whole,
 )
-from tests.house import last_position
+from tests.house import last_position, refused
 
 
 def test_what_other_processes_stored_is_followed_under_the_lock(appends: Appends, ledger_url: str, home: Path) -> None:
@@ -89,6 +89,32 @@ def refusal_of(appends: Appends, draft: Draft) -> tuple[str, int | None, bool]:
     except UnavailableError as error:
         return error.code, error.retry_after_ms, error.retriable
     raise AssertionError("it was taken")
+
+
+def test_a_held_page_of_several_parts_is_one_transaction(appends: Appends, ledger_url: str) -> None:
+    """XC-01: given a page of more appends than go in one part, then each follows the one before, in one commit."""
+    drafts = [appends.draft(f"s{number % 7}") for number in range(2 * storing.PART_APPENDS + 10)]
+    with appends.committer.hold() as held:
+        stored = held.store(drafts)
+
+    last = len(drafts)
+    assert [item.entry.position for group in stored for item in group] == [*range(1, last + 1)]
+    assert transactions(ledger_url) == [[*range(1, last + 1)]]
+    assert appends.store("s0") == [last + 1]
+
+
+@pytest.mark.parametrize("bad", [0, storing.PART_APPENDS - 1, storing.PART_APPENDS, 2 * storing.PART_APPENDS])
+def test_a_held_page_with_one_that_is_too_large_leaves_nothing(appends: Appends, ledger_url: str, bad: int) -> None:
+    """Given a page in whose parts one envelope is too large, then all of it is refused, and the next is stored."""
+    drafts = [
+        appends.draft("s", kind="k" * ENVELOPE_BYTES_MAX if number == bad else "user")
+        for number in range(2 * storing.PART_APPENDS + 1)
+    ]
+    with refused("PAYLOAD_TOO_LARGE"), appends.committer.hold() as held:
+        held.store(drafts)
+
+    assert last_position(ledger_url) == 0
+    assert appends.store("s") == [1]
 
 
 def test_a_full_queue_refuses_and_takes_no_memory(ledger_url: str, home: Path, no_settings: None) -> None:

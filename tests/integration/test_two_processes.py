@@ -386,11 +386,11 @@ def test_what_fails_in_its_transaction_leaves_nothing(
     before = [rows(ledger_url, query) for query in queries]
     run = Flush.run
 
-    def fail(self: Flush, writes: Sequence[Write]) -> list[Any]:
+    def fail(self: Flush, writes: Sequence[Write], *meanwhile: Any) -> list[Any]:
         *others, last = writes
         if last.query != QUERIES["commit"]:
-            return run(self, writes)
-        run(self, others)
+            return run(self, writes, *meanwhile)
+        run(self, others, *meanwhile)
         raise RuntimeError("the power went")
 
     with monkeypatch.context() as patch:
