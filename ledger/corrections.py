@@ -16,7 +16,6 @@ from ledger.message import Event, Facts, Payload, Reason, ScopeIds
 STATES = ("unconfirmed", "active", "superseded", "revoked")
 STANDING_STATES = ("unconfirmed", "active")
 
-
 # ---------------------------------------------------------------- commands
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ledger.anchor import Anchor
 from ledger.chain import Entry, StreamHead, broken
 from ledger.codec import read_event, read_payload, scan_envelope
+from ledger.corrections import RecordStanding
 from ledger.digest import LedgerKeys, leaf, link, stream_link
 from ledger.message import Event, Payload, Standing
 from ledger.store import HeadRow, Store, Stored
@@ -157,6 +158,22 @@ class VerifiedLedger:
             _check_end(lineage, heads[lineage], found[position].entry)
         return {lineage: _standing(found[position].entry) for lineage, position in last.items()}
 
+    def records(self, streams: Iterable[str]) -> Mapping[str, tuple[str, Recorded]]:
+        """Return each record's present state, by its last event, and its first event; one without events is left out.
+
+        A record is an aggregate with a state of its own and no revisions: a correction.
+        """
+        heads = {stream: head for stream, head in self.walk.ends(streams).items() if head.version}
+        names = sorted(heads)
+        opened = {stored.seq for stored in self.store.in_streams(names, [0] * len(names))} if names else set[int]()
+        found = self.at(opened | {head.position for head in heads.values()})
+        firsts = {found[position].entry.envelope.stream: found[position] for position in opened}
+        for stream, head in heads.items():
+            _check_end(stream, head, found[head.position].entry)
+            if stream not in firsts or firsts[stream].entry.envelope.stream_seq != 0:
+                raise broken(head.position, "streams", "the first entry of a stream", "none")
+        return {stream: (_state(found[head.position].entry), firsts[stream]) for stream, head in heads.items()}
+
     def _checked(self, stored: Stored) -> Recorded:
         entry = self.walk.check(stored)
         return Recorded(entry, read_payload(entry, stored.salt, stored.body))
@@ -175,3 +192,10 @@ def _standing(entry: Entry) -> Standing:
     if not isinstance(standing, Standing):
         raise broken(entry.position, "streams", "an event of a lineage", "another")
     return standing
+
+
+def _state(entry: Entry) -> str:
+    standing = getattr(entry.envelope.facts, "standing", None)
+    if not isinstance(standing, RecordStanding):
+        raise broken(entry.position, "streams", "an event of a record", "another")
+    return standing.state
