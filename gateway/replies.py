@@ -35,6 +35,7 @@ class Receipt(Reply, frozen=True, kw_only=True):
     revision_id: str | None = None
     superseded: tuple[str, ...] | None = None
     correction_id: str | None = None
+    invalidated: tuple[str, ...] | None = None
     successors: tuple[str, ...] | None = None  # all that were brought into being, where that is more than one
 
 

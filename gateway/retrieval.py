@@ -12,8 +12,8 @@ import msgspec
 from gateway.reading import Reader
 from gateway.replies import Hit, Search
 from gateway.schemas import SearchRequest
+from gateway.sound import sound
 from gateway.views import said, said_fields
-from ledger.errors import IntegrityError
 from ledger.limits import INDEX_WAIT_S
 from ledger.memories import FRESH, Birth, MetadataPatched, RevisionState, RevisionText, born_revision
 from ledger.message import ScopeIds, Standing, Values
@@ -126,29 +126,15 @@ class Retrieval:
         return born if born.values == FRESH else self._reader.revision(item.lineage, item.revision)
 
     def _standings(self, lineages: Iterable[str], warnings: list[str]) -> Mapping[str, Standing]:
-        return _each(self._ledger.standings, set(lineages), warnings)
+        return sound(self._ledger.standings, set(lineages), warnings)
 
     def _read(self, positions: set[int], warnings: list[str]) -> Mapping[int, Recorded]:
-        return _each(self._ledger.at, positions, warnings)
+        return sound(self._ledger.at, positions, warnings)
 
 
 def _partitions(min_trust: str, scope: ScopeIds) -> list[str]:
     """Return the partitions that a reader of a scope looks into, from that trust on."""
     return [partition(trust, space) for space in namespaces(scope) for trust in _TIERS[min_trust]]
-
-
-def _each(read: Callable[[set[Any]], Mapping[Any, Any]], keys: set[Any], warnings: list[str]) -> Mapping[Any, Any]:
-    """Read a set at once; if something in it is broken, one by one, dropping and naming what is. Any: read's own."""
-    try:
-        return read(keys)
-    except IntegrityError:
-        found: dict[Any, Any] = {}
-        for key in sorted(keys):
-            try:
-                found |= read({key})
-            except IntegrityError as error:
-                warnings.append(f"INTEGRITY_BROKEN@{error.details['position']}")
-        return found
 
 
 def _serves(standing: Standing | None, item: Item, request: SearchRequest) -> bool:

@@ -362,6 +362,17 @@ class Store:
         rows = self._all("read_outbox", after=after, until=until, limit=limit)
         return [(seq, revision, effect, lineage) for seq, revision, effect, lineage in rows]
 
+    def outbox_page(self, *, after: int, until: int, limit: int) -> tuple[list[tuple[int, str, str, str]], int]:
+        """Return about `limit` of these rows, whole events only, and the position that carrying them reaches."""
+        while True:
+            rows = self.outbox(after=after, until=until, limit=limit)
+            if len(rows) < limit:
+                return rows, until
+            whole = [row for row in rows if row[0] < rows[-1][0]]
+            if whole:
+                return whole, whole[-1][0]
+            limit *= 2
+
     def count(self, query: str, **params: Any) -> int:  # Any: as Params
         """Return the one number that a counting query gives."""
         row = self._one(query, **params)

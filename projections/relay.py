@@ -83,7 +83,7 @@ class Relay:
         total = self.pending() if progress else 0
         carried = skipped = 0
         while self._cursor < until:
-            rows, reached = self._page(until)
+            rows, reached = self._ledger.store.outbox_page(after=self._cursor, until=until, limit=PAGE_ROWS)
             skipped += self._carry(index, embedder, rows)
             carried += len(rows)
             self._cursor = reached
@@ -184,18 +184,6 @@ class Relay:
             signature=embedder.signature,
             dimension=embedder.dimension,
         )
-
-    def _page(self, until: int) -> tuple[list[OutboxRow], int]:
-        """Return the next rows, whole events only, and the position that carrying them reaches."""
-        limit = PAGE_ROWS
-        while True:
-            rows = self._ledger.store.outbox(after=self._cursor, until=until, limit=limit)
-            if len(rows) < limit:
-                return rows, until
-            whole = [row for row in rows if row[0] < rows[-1][0]]
-            if whole:
-                return whole, whole[-1][0]
-            limit *= 2
 
     def _carry(self, index: PartitionedIndex, embedder: Embedder, rows: list[OutboxRow]) -> int:
         """Bring the index in line for the items of some rows; return how many no longer stood."""
