@@ -141,7 +141,7 @@ def assert_house_in_order(ledger_url: str, home: Path, *, embedder: Embedder = W
         lineages = _fold(events)
         assert_read_models(ledger_url, found, lineages, events)
         _assert_outbox(ledger_url, found, events)
-        _assert_index(ledger, home, lineages, _corrections(events), embedder)
+        _assert_index(ledger, home, lineages, _recorded(events), embedder)
         ledger.close()
     finally:
         database.close()
@@ -303,7 +303,7 @@ def _state(item: Recorded) -> str:
     return standing.state
 
 
-def _corrections(events: Sequence[Recorded]) -> dict[str, tuple[CorrectionRecorded, str]]:
+def _recorded(events: Sequence[Recorded]) -> dict[str, tuple[CorrectionRecorded, str]]:
     """Return what each correction's first event recorded, and the state that its last one leaves."""
     found: dict[str, tuple[CorrectionRecorded, str]] = {}
     for item in events:
