@@ -369,6 +369,38 @@ class ExplainedCorrection(Correction, frozen=True, kw_only=True):
     audit: tuple[AuditEntry, ...]
 
 
+class CorrectionHit(Correction, frozen=True, kw_only=True):
+    """A correction that was found near, and that the ledger confirmed. `score` is the cosine, −1 to 1."""
+
+    rank: int
+    score: float
+    why: str
+
+
+class CorrectionSearch(Reply, frozen=True, kw_only=True):
+    """What a search for corrections found. `empty_reason` is None if there are hits."""
+
+    hits: tuple[CorrectionHit, ...]
+    warnings: tuple[str, ...]
+    empty_reason: str | None
+    position: int
+    incarnation: int
+
+
+class Rendered(Reply, frozen=True, kw_only=True):
+    """A block for a prompt, and what is in it; `truncated` says that something did not fit its budget.
+
+    `text` is empty if nothing was found, or if it `failed`, which then is the error's code: a run goes on without it.
+    """
+
+    text: str
+    correction_ids: tuple[str, ...]
+    memory_ids: tuple[str, ...]
+    truncated: bool
+    warnings: tuple[str, ...]
+    failed: str | None
+
+
 class CorrectionStats(Reply, frozen=True, kw_only=True):
     """How many corrections there are, the most frequent first; what was not asked for is None.
 

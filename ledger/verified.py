@@ -30,6 +30,18 @@ class Recorded(NamedTuple):
         return read_event(self.entry, self.payload)
 
 
+class Record(NamedTuple):
+    """An aggregate that has a state and no revisions, a correction, as its first and its last event tell it."""
+
+    first: Recorded
+    last: Recorded
+
+    @property
+    def state(self) -> str:
+        """Return its state; a last event that leaves none is INTEGRITY_BROKEN."""
+        return _state(self.last.entry)
+
+
 class VerifiedLedger:
     """One ledger as this process may believe it."""
 
@@ -158,11 +170,8 @@ class VerifiedLedger:
             _check_end(lineage, heads[lineage], found[position].entry)
         return {lineage: _standing(found[position].entry) for lineage, position in last.items()}
 
-    def records(self, streams: Iterable[str]) -> Mapping[str, tuple[str, Recorded]]:
-        """Return each record's present state, by its last event, and its first event; one without events is left out.
-
-        A record is an aggregate with a state of its own and no revisions: a correction.
-        """
+    def records(self, streams: Iterable[str]) -> Mapping[str, Record]:
+        """Return each record by its first and its last event; a stream without events is left out."""
         heads = {stream: head for stream, head in self.walk.ends(streams).items() if head.version}
         names = sorted(heads)
         opened = {stored.seq for stored in self.store.in_streams(names, [0] * len(names))} if names else set[int]()
@@ -172,7 +181,7 @@ class VerifiedLedger:
             _check_end(stream, head, found[head.position].entry)
             if stream not in firsts or firsts[stream].entry.envelope.stream_seq != 0:
                 raise broken(head.position, "streams", "the first entry of a stream", "none")
-        return {stream: (_state(found[head.position].entry), firsts[stream]) for stream, head in heads.items()}
+        return {stream: Record(firsts[stream], found[head.position]) for stream, head in heads.items()}
 
     def _checked(self, stored: Stored) -> Recorded:
         entry = self.walk.check(stored)

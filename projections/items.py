@@ -15,7 +15,7 @@ from ledger.ids import CORRECTION, kind_of
 from ledger.memories import MemoryRemembered, RevisionCorrected, RevisionText
 from ledger.message import Standing
 from ledger.scope import namespace
-from ledger.verified import Recorded, VerifiedLedger
+from ledger.verified import Record, Recorded, VerifiedLedger
 
 CORRECTIONS = "correction"  # the tier of a partition of corrections: they have a state, and no trust
 
@@ -90,11 +90,11 @@ def _revision(standing: Standing, content: Recorded) -> Placed:
 
 
 def _corrections(ledger: VerifiedLedger, items: set[Item]) -> dict[Item, Placed]:
-    records: Mapping[str, tuple[str, Recorded]] = ledger.records(item.lineage for item in items) if items else {}
+    records: Mapping[str, Record] = ledger.records(item.lineage for item in items) if items else {}
     return {
-        item: _correction(records[item.lineage][1])
+        item: _correction(records[item.lineage].first)
         for item in items
-        if item.lineage in records and records[item.lineage][0] in STANDING_STATES
+        if item.lineage in records and records[item.lineage].state in STANDING_STATES
     }
 
 

@@ -340,3 +340,7 @@ WHERE ledger = %(ledger)s AND gen = %(gen)s AND content_seq > %(after)s AND cont
        WHEN 'project' THEN true WHEN 'agent' THEN agent = %(agent)s
        WHEN 'user' THEN person = %(person)s WHEN 'session' THEN session = %(session)s END))
 ORDER BY content_seq LIMIT %(limit)s
+
+-- name: any_correction
+SELECT EXISTS (SELECT 1 FROM corrigenda.correction
+               WHERE ledger = %(ledger)s AND gen = %(gen)s AND project = %(project)s)

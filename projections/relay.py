@@ -113,11 +113,17 @@ class Relay:
         """Return the k nearest entries of some partitions, best first. What they are worth is for the ledger to say."""
         if self._index is None:
             return []
-        found: list[Neighbour] = self._index.search(partitions, vector, k)
-        items = [(Item.parse(neighbour.item), neighbour.score) for neighbour in found]
-        # Of what an index file says, only that an item of ours is near is taken; the rest is not even asked about.
-        known = streams_of(self._ledger, (item.revision for item, _ in items))
-        return [(item, score) for item, score in items if known.get(item.revision) == item.lineage]
+        wanted = k
+        while True:
+            found: list[Neighbour] = self._index.search(partitions, vector, wanted)
+            items = [(Item.parse(neighbour.item), neighbour.score) for neighbour in found]
+            # Of what an index file says, only that an item of ours is near is taken; the rest is not even asked about,
+            # and takes nobody's place.
+            known = streams_of(self._ledger, (item.revision for item, _ in items))
+            ours = [(item, score) for item, score in items if known.get(item.revision) == item.lineage]
+            if len(found) < wanted or len(ours) >= k:
+                return ours[:k]
+            wanted *= 2
 
     def __len__(self) -> int:
         return 0 if self._index is None else len(self._index)

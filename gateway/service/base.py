@@ -83,7 +83,7 @@ class UseCases:
             mint=self._writer.mint,
         )
         self._late = LateChecks(ledger, self._writer, self._contradictions, self._policies, lambda: relay.embedder)
-        self._retrieval = Retrieval(ledger, relay, self._reader, self._names.show)
+        self._retrieval = Retrieval(ledger, relay, self._reader, self._corrections, self._names.show)
         self._clock = clock
         self._files = files
         self._survey = survey
