@@ -68,10 +68,9 @@ class Near(Struct, frozen=True, kw_only=True):
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """What a check found, the nearest first, and whether it was made: `done`, `off`, or `deferred` and why."""
+    """What a check found, the nearest first, and whether it was made: `done`, `off` or `deferred`."""
 
     outcome: str
-    why: str | None = None
     near: tuple[Near, ...] = ()
 
 
@@ -117,12 +116,11 @@ class Contradictions:
         try:
             embedder = self._load_embedder()
             if embedder is None:
-                return Finding(outcome=DEFERRED, why="there is no embedder")
+                return Finding(outcome=DEFERRED)
             near, whole = self._near(embedder, scope, self._question(embedder, text), threshold, EMBEDDED_MAX)
-        except (UnavailableError, IntegrityError) as error:
-            return Finding(outcome=DEFERRED, why=error.code)
-        why = None if whole else "too many learnings have no vector yet"
-        return Finding(outcome=DONE if whole else DEFERRED, why=why, near=tuple(near[:CONTRADICTED_MAX]))
+        except (UnavailableError, IntegrityError):
+            return Finding(outcome=DEFERRED)
+        return Finding(outcome=DONE if whole else DEFERRED, near=tuple(near[:CONTRADICTED_MAX]))
 
     def take(self, append: Append, correction: str, text: CorrectionText, near: Sequence[Near]) -> None:
         """Decide the invalidation of those learnings that are still what they were when they were found."""

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-import msgspec
-
 from gateway.names import Names, References
 from gateway.permissions import Actor
 from gateway.reading import Reader

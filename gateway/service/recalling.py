@@ -10,7 +10,7 @@ from gateway.prompt import Learned, PastCorrection, estimated_tokens, render
 from gateway.reading import NOBODY
 from gateway.replies import CorrectionSearch, Rendered, Search
 from gateway.service.base import UseCases
-from ledger.errors import CorrigendaError
+from ledger.errors import CorrigendaError, refuse
 from projections.embedders import TokenCounter
 
 
@@ -78,7 +78,7 @@ class Recalling(UseCases):
             self._reach(min_position)
             rendered, warnings = self._checked(lambda: self._rendered(request))
         except CorrigendaError as error:
-            return _failed(error.code, f"{error.code}: {error.message}")
+            return failed(error)
         return msgspec.structs.replace(rendered, warnings=(*warnings, *rendered.warnings))
 
     def _near_corrections(self, request: schemas.SearchCorrectionsRequest) -> CorrectionSearch:
@@ -107,7 +107,12 @@ class Recalling(UseCases):
     def _rendered(self, request: schemas.RenderRequest) -> Rendered:
         found, learned = self._near_corrections(request), self._near_learnings(request)
         if found.empty_reason == "no_embedder":
-            return _failed("EMBEDDER_UNAVAILABLE", "no_embedder: there is none, so nothing can be found by meaning")
+            refuse(
+                "EMBEDDER_UNAVAILABLE",
+                "An embedder is needed to find corrections by meaning, and none is set. Unset CORRIGENDA_EMBEDDER to "
+                "use the builtin one.",
+                reason="none",
+            )
         past = [
             PastCorrection(
                 identifier=hit.correction_id,
@@ -140,5 +145,7 @@ class Recalling(UseCases):
         return embedder.count_tokens if isinstance(embedder, TokenCounter) else estimated_tokens
 
 
-def _failed(code: str, warning: str) -> Rendered:
-    return Rendered(text="", correction_ids=(), memory_ids=(), truncated=False, warnings=(warning,), failed=code)
+def failed(error: CorrigendaError) -> Rendered:
+    """Return what is given in place of a block that could not be made."""
+    warning = f"{error.code}: {error.message}"
+    return Rendered(text="", correction_ids=(), memory_ids=(), truncated=False, warnings=(warning,), failed=error.code)
