@@ -29,16 +29,16 @@ from ledger.limits import CONTRADICTED_MAX
 from ledger.memories import (
     Contradiction,
     Invalidate,
-    LearningInvalidated,
     MemoryRemembered,
     MemoryRestored,
     RevisionCorrected,
     RevisionText,
 )
-from ledger.message import Facts, ScopeIds
+from ledger.message import ScopeIds
 from ledger.scope import sees
 from ledger.store import Row
 from ledger.verified import Recorded, VerifiedLedger
+from projections.edges import CORRECTS
 from projections.embedders import Embedder, Vectors
 from projections.lineage import QUERIES
 from projections.vectors import StoredVectors
@@ -75,7 +75,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 class Cause(Struct, frozen=True, kw_only=True):
-    """A correction that holds: from which position on, whether its check is off, how many learnings it took then."""
+    """A correction that holds: from which position on, whether its check is off, how many learnings it has taken."""
 
     correction: str
     position: int
@@ -159,7 +159,7 @@ class Contradictions:
             correction=correction,
             position=active.entry.position,
             off=getattr(active.entry.envelope.facts, "contradiction", OFF) == OFF,
-            taken=self._taken(active),
+            taken=self._taken(correction, recorded.revision),
             scope=recorded.scope,
             text=_correction_text(history[0]),
         )
@@ -178,8 +178,11 @@ class Contradictions:
         fresh = [one for one in near if not self.is_excused(one.learning, cause)]
         return fresh[: max(CONTRADICTED_MAX - cause.taken, 0)]
 
-    def of_learning(self, lineage: str, revision: str) -> list[tuple[Cause, Near]]:
-        """Return the corrections that contradict a learning, the nearest first; nothing if it is no such learning."""
+    def of_learning(self, lineage: str, revision: str, position: int) -> list[tuple[Cause, Near]]:
+        """Return the corrections that contradict a learning served from a position on, the nearest first.
+
+        Only those that held before: one that came later has looked at it, or will when its own row is carried.
+        """
         embedder = self._load_embedder()
         learning = self._learnings([(revision, lineage)]).get(revision)
         if embedder is None or learning is None:
@@ -194,7 +197,7 @@ class Contradictions:
             cause = self.cause(known.correction)  # it may have ended since it was kept
             if cause is None or cause.off or not self._policies.now(INVALIDATE_CONTRADICTED, project):
                 continue
-            if not self.is_excused(learning, cause):
+            if cause.position < position and not self.is_excused(learning, cause):
                 found.append((cause, Near(learning=learning, similarity=similarity)))
         return sorted(found, key=lambda pair: -float(pair[1].similarity))
 
@@ -313,13 +316,11 @@ class Contradictions:
             self._asked = asked, embedder.embed([asked])[0]
         return self._asked[1]
 
-    def _taken(self, active: Recorded) -> int:
-        """Return how many learnings were invalidated in the append that made a correction hold."""
-        envelope = active.entry.envelope
-        first = envelope.seq - envelope.op_index
-        group = self._ledger.at(range(first, first + envelope.op_count))
-        facts: list[Facts] = [item.entry.envelope.facts for item in group.values()]
-        return sum(isinstance(one, LearningInvalidated) for one in facts)
+    def _taken(self, correction: str, about: str | None) -> int:
+        """Return how many learnings a correction has invalidated, as the read model has it."""
+        store = self._ledger.store
+        params = {"gen": store.head().gen, "kind": CORRECTS, "correction": correction}
+        return sum(revision != about for revision, _ in store.query(QUERIES["find_touched"], params))
 
     def _rows(self, query: str, **params: object) -> list[Row]:
         store = self._ledger.store

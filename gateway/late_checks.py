@@ -19,6 +19,7 @@ from gateway.writing import Wish, Writer
 from ledger.errors import ConflictError, IntegrityError, InvalidInputError, refuse
 from ledger.ids import CORRECTION, kind_of
 from ledger.outbox import PUT
+from ledger.store import OutboxRow
 from ledger.verified import VerifiedLedger
 from projections.embedders import Embedder
 
@@ -96,13 +97,14 @@ class LateChecks:
             if self._carried >= until:
                 return None
             rows, reached = self._ledger.store.outbox_page(after=self._carried, until=until, limit=PAGE_ROWS)
-            put = {(lineage, item) for _, item, effect, lineage in rows if effect == PUT}
-            return _Page([pair for lineage, item in sorted(put) for pair in self._due(lineage, item)], reached)
+            due = [pair for row in rows if row[2] == PUT for pair in self._due(row)]
+            return _Page(due, reached)
 
-    def _due(self, lineage: str, item: str) -> list[tuple[Cause, Near]]:
+    def _due(self, row: OutboxRow) -> list[tuple[Cause, Near]]:
+        position, item, _, lineage = row
         try:
             if kind_of(item) != CORRECTION:
-                return self._contradictions.of_learning(lineage, item)
+                return self._contradictions.of_learning(lineage, item, position)
             cause = self._contradictions.cause(item)
             return [] if cause is None else [(cause, near) for near in self._contradictions.of_correction(cause)]
         except IntegrityError:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from ledger.errors import CorrigendaError
 from ledger.limits import INDEX_WAIT_S
+from ledger.store import OutboxRow
 from ledger.verified import VerifiedLedger
 from projections.embedders import Embedder, Vectors
 from projections.index import Neighbour, VectorIndex
@@ -26,7 +27,6 @@ __all__ = ["Drained", "Item", "Relay", "partition"]
 
 PAGE_ROWS = 64
 INCARNATION = "1"
-OutboxRow = tuple[int, str, str, str]
 
 
 class Drained(Struct, frozen=True):
