@@ -44,7 +44,7 @@ from projections.lineage import QUERIES
 from projections.vectors import StoredVectors
 
 PAGE_ROWS = 1_000
-EMBEDDED_MAX = 256  # texts without a vector that a check makes one for, before an append
+EMBEDDED_MAX = 256  # texts without a vector that one check makes one for
 _KEPT_MAX = 10_000
 _MACHINES = ("llm_extracted", "agent")
 
@@ -117,7 +117,7 @@ class Contradictions:
             embedder = self._load_embedder()
             if embedder is None:
                 return Finding(outcome=DEFERRED)
-            near, whole = self._near(embedder, scope, self._question(embedder, text), threshold, EMBEDDED_MAX)
+            near, whole = self._near(embedder, scope, self._question(embedder, text), threshold)
         except (UnavailableError, IntegrityError):
             return Finding(outcome=DEFERRED)
         return Finding(outcome=DONE if whole else DEFERRED, near=tuple(near[:CONTRADICTED_MAX]))
@@ -168,15 +168,18 @@ class Contradictions:
         """Return the same for a decision: the append is stored only while the correction is as it was read."""
         return self.cause(correction) if append.of(CORRECTION, correction).state == "active" else None
 
-    def of_correction(self, cause: Cause) -> list[Near]:
-        """Return what a correction contradicts that it has not taken, within its limit; nothing where it is off."""
+    def of_correction(self, cause: Cause) -> tuple[list[Near], bool]:
+        """Return what a correction contradicts that it has not taken, within its limit; nothing where it is off.
+
+        And whether all was looked at: if not, so many more vectors are stored now, and to ask again gets further.
+        """
         embedder = self._load_embedder()
         if embedder is None or cause.off or not self._policies.now(INVALIDATE_CONTRADICTED, cause.scope.project):
-            return []
+            return [], True
         threshold = self._policies.now(CONTRADICTION_THRESHOLD, cause.scope.project)
-        near, _ = self._near(embedder, cause.scope, self._question(embedder, cause.text), threshold, None)
+        near, whole = self._near(embedder, cause.scope, self._question(embedder, cause.text), threshold)
         fresh = [one for one in near if not self.is_excused(one.learning, cause)]
-        return fresh[: max(CONTRADICTED_MAX - cause.taken, 0)]
+        return fresh[: max(CONTRADICTED_MAX - cause.taken, 0)], whole
 
     def of_learning(self, lineage: str, revision: str, position: int) -> list[tuple[Cause, Near]]:
         """Return the corrections that contradict a learning served from a position on, the nearest first.
@@ -214,10 +217,10 @@ class Contradictions:
     # ---------------------------------------------------------------- candidates
 
     def _near(
-        self, embedder: Embedder, reader: ScopeIds, question: Vectors, threshold: float, embedded_max: int | None
+        self, embedder: Embedder, reader: ScopeIds, question: Vectors, threshold: float
     ) -> tuple[list[Near], bool]:
         """Return the learnings at or above a threshold, nearest first, and whether all were looked at."""
-        stored, near, left, after, whole = StoredVectors(self._ledger, embedder), list[Near](), embedded_max, -1, True
+        stored, near, left, after, whole = StoredVectors(self._ledger, embedder), list[Near](), EMBEDDED_MAX, -1, True
         while True:
             rows = self._rows("find_learnings", after=after, project=reader.project, agent=reader.agent,
                               person=reader.user, session=reader.session)  # fmt: skip
@@ -227,7 +230,7 @@ class Contradictions:
                 if sees(reader, visibility=one.visibility, scope=one.scope)
             ]
             vectors, embedded = stored.at_most({one.content: one.text for one in learnings}, left)
-            left = None if left is None else left - embedded
+            left -= embedded
             for one in learnings:
                 if one.content not in vectors:
                     whole = False

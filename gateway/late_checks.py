@@ -97,18 +97,25 @@ class LateChecks:
             if self._carried >= until:
                 return None
             rows, reached = self._ledger.store.outbox_page(after=self._carried, until=until, limit=PAGE_ROWS)
-            due = [pair for row in rows if row[2] == PUT for pair in self._due(row)]
+            due: list[tuple[Cause, Near]] = []
+            for row in rows:
+                pairs, whole = self._due(row) if row[2] == PUT else ([], True)
+                due += pairs
+                if not whole:
+                    return _Page(due, row[0] - 1)
             return _Page(due, reached)
 
-    def _due(self, row: OutboxRow) -> list[tuple[Cause, Near]]:
+    def _due(self, row: OutboxRow) -> tuple[list[tuple[Cause, Near]], bool]:
+        """Return what a row makes due, and whether all of it could be looked at."""
         position, item, _, lineage = row
         try:
             if kind_of(item) != CORRECTION:
-                return self._contradictions.of_learning(lineage, item, position)
+                return self._contradictions.of_learning(lineage, item, position), True
             cause = self._contradictions.cause(item)
-            return [] if cause is None else [(cause, near) for near in self._contradictions.of_correction(cause)]
+            near, whole = ([], True) if cause is None else self._contradictions.of_correction(cause)
+            return [(cause, one) for one in near if cause is not None], whole
         except IntegrityError:
-            return []  # a broken stream is served to nobody and contradicts nothing, and is no reason to stop here
+            return [], True  # a broken stream is served to nobody and contradicts nothing: no reason to stop here
 
     def _invalidate(self, cause: Cause, near: Near) -> None:
         """Invalidate a learning by one command, whose key is made of the learning and the correction."""

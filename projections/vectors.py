@@ -31,8 +31,8 @@ class StoredVectors:
             found = dict(zip(missing, fresh, strict=True)) | found | self._read(missing)
         return found
 
-    def at_most(self, texts: Mapping[str, str], embedded_max: int | None) -> tuple[Mapping[str, Vectors], int]:
-        """Return what `of` does, but embed at most so many (None: all) that were not stored; and how many it embedded.
+    def at_most(self, texts: Mapping[str, str], embedded_max: int) -> tuple[Mapping[str, Vectors], int]:
+        """Return what `of` does, but embed at most so many that were not stored; and how many it embedded.
 
         The vectors of the others are left out.
         """
