@@ -210,6 +210,20 @@ def test_without_an_embedder_the_check_waits_for_one(open_here: Here, ledger_url
     assert (event.facts["correction"], states(blind, learning)) == (receipt.correction_id, ["retired"])
 
 
+def test_what_is_not_compared_at_once_is_compared_later(
+    open_here: Here, ledger_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """AG-38: given more learnings without a vector than one check embeds, the rest is taken by the outbox's row."""
+    monkeypatch.setattr("gateway.contradiction.EMBEDDED_MAX", 1)
+    blind, gateway = open_here(embedder="none"), open_here()
+    learnings = [learn(blind, f"{LEARNED} w{number}") for number in range(3)]
+    receipt = correct(gateway)
+    assert receipt.invalidated == (learnings[0],) and receipt.warnings[0].startswith("contradiction: deferred")
+    gateway.search("chargeCode", user="uma")
+    assert states(gateway, *learnings) == ["retired"] * 3
+    assert {event.facts["correction"] for event in invalidations(ledger_url)} == {receipt.correction_id}
+
+
 def test_an_embedder_that_fails_defers_the_check(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     """AG-38: the correction is stored all the same."""
     learning = learn(gateway)

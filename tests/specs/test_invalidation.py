@@ -11,9 +11,10 @@ from ledger.memories import (
     LineageState,
     Restore,
     Retire,
+    RevisionAdmitted,
     Revoke,
 )
-from ledger.message import HEADLESS, Event, Values
+from ledger.message import HEADLESS, Event, Move, Standing, Values
 from tests.ledgers import correct, remember
 from tests.specifications import Given, given
 
@@ -68,3 +69,15 @@ def test_what_is_no_head_any_more_is_left_alone(before: list[Command], code: str
 def test_only_a_learning_can_be_invalidated() -> None:
     """AG-34: a fact is not, however near it is."""
     given(LINEAGE, remember(A, "holds are slow")).when(INVALIDATE).refused("INVALID_TRANSITION", state="active")
+
+
+def test_a_verified_learning_is_left_alone() -> None:
+    """AG-34: given a learning that somebody vouched for, it is not invalidated, however near it is."""
+    before = Values("active", "unverified", "verified")
+    after = Values("active", "verified", "verified")
+    admitted = RevisionAdmitted(
+        moves=(Move(after=after, before=before, revision=A, since=0, version=1),),
+        standing=Standing(content_seq=0, floor="verified", head=A, meta_seq=0, trust="verified"),
+    )
+    known = Given(LINEAGE, (*history().history, Event(facts=admitted, payload=None, position=1)))
+    known.when(INVALIDATE).refused("INVALID_TRANSITION", state="active")
