@@ -25,6 +25,8 @@ SAID = {"field": "chargeCode", "original_value": "THC", "corrected_value": "DTHC
 def learn(gateway: Gateway, text: str = LEARNED, **given: object) -> str:
     """Remember a machine's learning for Uma, or as it is given otherwise, and return the revision."""
     wanted = {"kind": "learning", "origin": "llm_extracted", "user": "uma", **given}
+    if wanted["origin"] == "llm_extracted" and wanted["kind"] == "learning":
+        wanted |= {"quote": text, "conversation": f"Uma: {text}"}
     return gateway.remember(text, **wanted).revision_id or ""  # pyright: ignore[reportArgumentType] - as remember takes
 
 
@@ -110,21 +112,23 @@ def test_what_people_said_and_other_scopes_are_untouched(open_here: Here) -> Non
         learn(gateway, origin="human"),
         learn(gateway, origin="import"),
         learn(gateway, user="vera"),
-        learn(gateway, user=None, agent="another", visibility="agent"),
-        learn(gateway, user="uma", session="other", visibility="session"),
+        learn(gateway, origin="agent", user=None, agent="another", visibility="agent"),
+        learn(gateway, origin="agent", session="other", visibility="session"),
         learn(gateway, kind="fact"),
-        learn(elsewhere, visibility="project"),
+        learn(gateway),
+        learn(elsewhere, origin="agent", visibility="project"),
     ]
+    open_here(actor="human:bob").admit(kept[-2], reason="he has seen it")
     taken = [
         learn(bot, origin=None),
         learn(bot, origin="import"),
-        learn(gateway, user=None, agent="ap", visibility="agent"),
-        learn(gateway, user=None, visibility="project"),
-        learn(gateway, user=None, visibility="tenant"),
+        learn(gateway, origin="agent", user=None, agent="ap", visibility="agent"),
+        learn(gateway, origin="agent", visibility="project"),
+        learn(elsewhere, origin="agent", visibility="tenant"),
     ]
     assert correct(gateway).invalidated == tuple(taken)
     gateway.search("anything")
-    assert states(gateway, *kept[:-1]) == ["active"] * 6
+    assert states(gateway, *kept[:-1]) == ["active"] * 7
     assert states(elsewhere, kept[-1]) == ["active"]
 
 
