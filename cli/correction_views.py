@@ -5,8 +5,23 @@ from typing import TYPE_CHECKING
 from cli.text import Paint, block, clip, count, inert, inert_json, moment, pairs, plain, table
 
 if TYPE_CHECKING:
-    from gateway.replies import AuditEntry, Correction, CorrectionStats, EvalCase, ExplainedCorrection
+    from gateway.replies import (
+        AuditEntry,
+        Correction,
+        CorrectionSearch,
+        CorrectionStats,
+        EvalCase,
+        ExplainedCorrection,
+    )
 
+_EMPTY = {
+    "no_match": "nothing found: no correction that this reader sees is near enough. Ask in other words, or lower "
+    "--min-score.",
+    "filtered": "nothing found: what is near has ended, is about another entity, or is not this reader's to see.",
+    "nothing_indexed": "nothing found: this project holds no corrections yet. Check --project.",
+    "no_embedder": "nothing found: no embedder is set, so nothing can be compared. Unset CORRIGENDA_EMBEDDER to use "
+    "the builtin one.",
+}
 _VALUE_COLUMNS = 32  # of a value, where many corrections stand below each other
 _STATE_COLOURS = {"active": "green", "unconfirmed": "yellow", "superseded": "cyan", "revoked": "red"}
 
@@ -45,6 +60,16 @@ def _rest(item: "Correction") -> str:
     ]
     told = [(name, value and inert(value)) for name, value in rows]
     return pairs([*told, ("recorded", f"{moment(item.created_at)} at {item.position}")])
+
+
+def hits(found: "CorrectionSearch") -> str:
+    """One line per hit: rank, score, and the correction as `line` gives it."""
+    return "\n".join(f"{hit.rank:>2}  {hit.score:.3f}  {line(hit)}" for hit in found.hits)
+
+
+def empty(reason: str) -> str:
+    """Say why a search found nothing and what to do next."""
+    return _EMPTY.get(reason, f"nothing found: {reason}")
 
 
 def line(item: "Correction") -> str:

@@ -21,7 +21,7 @@ _COMMANDS = {
     "corrections": (
         "cli.corrections",
         "corrections",
-        "Record, confirm, supersede, revoke, list and count corrections.",
+        "Record, confirm, supersede, revoke, find, render and count corrections.",
     ),
     "show": ("cli.audit", "show", "Show a revision, the head of a memory, a correction, or one event."),
     "history": ("cli.past", "history", "Show every revision of a memory, in version order."),

@@ -64,6 +64,7 @@ def receipt(done: "Receipt", *, dry_run: bool = False) -> str:
         ("revision", done.revision_id),
         ("superseded", ", ".join(done.superseded or ())),
         ("successors", ", ".join(done.successors or ())),
+        ("invalidated", ", ".join(done.invalidated or ())),
         ("trace", done.trace_id),
     ]
     return f"{head}{again}\n{pairs(rows)}"

@@ -79,7 +79,7 @@ def open_gateway(
     except BaseException:
         close()
         raise
-    return Gateway(
+    gateway = Gateway(
         ledger,
         relay,
         Committer(ledger, database.another(), ALL, moments),
@@ -90,6 +90,9 @@ def open_gateway(
         survey=partial(survey, ledger.store, tenant=settings.tenant, home=settings.home, anchors=settings.anchors),
         on_close=close,
     )
+    if replay:
+        gateway.carry_late()
+    return gateway
 
 
 def connect(settings: Settings, say: Say | None = None, *, create: bool = True) -> tuple[Database, Callable[[], None]]:

@@ -5,7 +5,7 @@ The read model says only where to look: what a row says is asked again of the co
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -26,7 +26,7 @@ from ledger.corrections import (
 )
 from ledger.message import ScopeIds
 from ledger.scope import sees
-from ledger.verified import Recorded, VerifiedLedger
+from ledger.verified import Record, Recorded, VerifiedLedger
 from projections.corrections import QUERIES
 from projections.edges import CORRECTS
 
@@ -139,6 +139,14 @@ class Corrections:
                 for revision in learnings
             ),
         )
+
+    def confirmed(self, record: Record, correction: str) -> Found | None:
+        """Return a correction that its own first and last event confirm; None if they are another's."""
+        return _found(record.first, record.last, correction)
+
+    def fields(self, found: Found) -> dict[str, Any]:  # Any: one value of each field's type
+        """Return the fields of `replies.Correction`."""
+        return msgspec.structs.asdict(self._reply(found, self._names.show))
 
     # ---------------------------------------------------------------- finding
 

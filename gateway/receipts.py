@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 
 from gateway.replies import EventRef, Receipt
-from ledger.corrections import CorrectionSuperseded
+from ledger.corrections import DEFERRED, CorrectionConfirmed, CorrectionRecorded, CorrectionSuperseded
 from ledger.ids import CORRECTION
-from ledger.memories import MetadataPatched
+from ledger.memories import LearningInvalidated, MetadataPatched
 from ledger.message import Move
 from ledger.verified import Recorded
 
 DRY_RUN = "dry_run: nothing was stored; ids and positions are what they would have been"
+CONTRADICTION_DEFERRED = "contradiction: deferred: which learnings this contradicts is looked for later"
 
 
 def receipt(
@@ -24,8 +25,9 @@ def receipt(
 ) -> Receipt:
     """Return the receipt of one append; `show` gives the name of a memory that was not named in it."""
     envelopes = [item.entry.envelope for item in group]
-    moves: list[Move] = [move for envelope in envelopes for move in getattr(envelope.facts, "moves", ())]
-    memory = next((envelope.stream for envelope in envelopes if envelope.stream.startswith("mem_")), None)
+    asked = [envelope for envelope in envelopes if not isinstance(envelope.facts, LearningInvalidated)]
+    moves: list[Move] = [move for envelope in asked for move in getattr(envelope.facts, "moves", ())]
+    memory = next((envelope.stream for envelope in asked if envelope.stream.startswith("mem_")), None)
     return Receipt(
         outcome="unchanged" if dry_run else "stored",
         replayed=replayed,
@@ -33,13 +35,32 @@ def receipt(
         incarnation=incarnation,
         events=tuple(EventRef(seq=envelope.seq, type=envelope.type) for envelope in envelopes),
         trace_id=envelopes[0].op,
-        warnings=(*((DRY_RUN,) if dry_run else ()), *_unanchored(unanchored), *warnings),
+        warnings=(
+            *((DRY_RUN,) if dry_run else ()),
+            *_unanchored(unanchored),
+            *((CONTRADICTION_DEFERRED,) if DEFERRED in _checks(group) else ()),
+            *warnings,
+        ),
         memory_id=_shown(memory, group, show),
         revision_id=_revision(group, moves),
         superseded=_superseded(moves) + _replaced(group) if moves or _replaced(group) else None,
         correction_id=next((item.entry.envelope.stream for item in group if _is_of_correction(item)), None),
         successors=_several(_born(moves)),
+        invalidated=_invalidated(group),
     )
+
+
+def _checks(group: Sequence[Recorded]) -> list[str]:
+    """Return what corrections say of the check for learnings that they contradict."""
+    facts = [item.entry.envelope.facts for item in group]
+    return [one.contradiction for one in facts if isinstance(one, CorrectionRecorded | CorrectionConfirmed)]
+
+
+def _invalidated(group: Sequence[Recorded]) -> tuple[str, ...] | None:
+    """Return the learnings that were invalidated; None where nothing in the append could do that."""
+    facts = [item.entry.envelope.facts for item in group]
+    found = [move.revision for one in facts if isinstance(one, LearningInvalidated) for move in one.moves]
+    return tuple(found) if found or _checks(group) else None
 
 
 def _is_of_correction(item: Recorded) -> bool:

@@ -35,6 +35,7 @@ class Receipt(Reply, frozen=True, kw_only=True):
     revision_id: str | None = None
     superseded: tuple[str, ...] | None = None
     correction_id: str | None = None
+    invalidated: tuple[str, ...] | None = None
     successors: tuple[str, ...] | None = None  # all that were brought into being, where that is more than one
 
 
@@ -366,6 +367,38 @@ class ExplainedCorrection(Correction, frozen=True, kw_only=True):
     """A correction with the story of it: who recorded, confirmed, superseded or revoked it, when, and why."""
 
     audit: tuple[AuditEntry, ...]
+
+
+class CorrectionHit(Correction, frozen=True, kw_only=True):
+    """A correction that was found near, and that the ledger confirmed. `score` is the cosine, −1 to 1."""
+
+    rank: int
+    score: float
+    why: str
+
+
+class CorrectionSearch(Reply, frozen=True, kw_only=True):
+    """What a search for corrections found. `empty_reason` is None if there are hits."""
+
+    hits: tuple[CorrectionHit, ...]
+    warnings: tuple[str, ...]
+    empty_reason: str | None
+    position: int
+    incarnation: int
+
+
+class Rendered(Reply, frozen=True, kw_only=True):
+    """A block for a prompt, and what is in it; `truncated` says that something did not fit its budget.
+
+    `text` is empty if nothing was found, or if it `failed`, which then is the error's code: a run goes on without it.
+    """
+
+    text: str
+    correction_ids: tuple[str, ...]
+    memory_ids: tuple[str, ...]
+    truncated: bool
+    warnings: tuple[str, ...]
+    failed: str | None
 
 
 class CorrectionStats(Reply, frozen=True, kw_only=True):

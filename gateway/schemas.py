@@ -404,6 +404,23 @@ class CorrectionsRequest(Request):
         return ScopeRequest(agent=self.agent, user=self.user, session=self.session)
 
 
+class SearchCorrectionsRequest(ScopeRequest):
+    """A question to the corrections that a reader sees; what is None is the policy's to say."""
+
+    query: Content
+    k: Annotated[int, Field(ge=1, le=limits.SEARCH_K_MAX)] | None = None
+    min_score: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
+    entity_key: Label | None = None
+
+
+class RenderRequest(SearchCorrectionsRequest):
+    """The same for a prompt, which is an agent's; `budget` is in tokens."""
+
+    agent: Name  # pyright: ignore[reportGeneralTypeIssues, reportIncompatibleVariableOverride] - here it is required
+    budget: Annotated[int, Field(ge=1)] | None = None
+    learnings: Annotated[int, Field(ge=0, le=limits.SEARCH_K_MAX)] = 0
+
+
 class StatsRequest(CorrectionsRequest):
     """Corrections to count, by what else than entity and field."""
 
@@ -491,5 +508,6 @@ _PHRASES: dict[str, Callable[[dict[str, Any]], str]] = {
     "int_type": lambda _: "is not a whole number",
     "greater_than_equal": lambda context: f"is below {context['ge']}",
     "less_than_equal": lambda context: f"is above {context['le']}",
+    "finite_number": lambda _: "is not a finite number",
     "literal_error": lambda context: f"is not one of {context['expected']}",
 }

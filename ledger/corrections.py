@@ -15,7 +15,7 @@ from ledger.message import Event, Facts, Payload, Reason, ScopeIds
 
 STATES = ("unconfirmed", "active", "superseded", "revoked")
 STANDING_STATES = ("unconfirmed", "active")
-
+DONE, OFF, DEFERRED = "done", "off", "deferred"  # what became of the check for learnings that are contradicted
 
 # ---------------------------------------------------------------- commands
 

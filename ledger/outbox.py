@@ -1,18 +1,22 @@
 """What an event asks of the verified index: one insert-only row per effect, in the event's own transaction.
 
-A row says only that a revision is to be put or removed. Whether it still is, is asked again when the row is drained.
+A row says only that a revision or a correction is to be put or removed. Whether it still is, is asked again when the
+row is drained.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from ledger.chain import Entry
+from ledger.corrections import CorrectionConfirmed, CorrectionRecorded, CorrectionRevoked, CorrectionSuperseded
 from ledger.message import Move, Values
 from ledger.store import QUERIES, Write
 
+PUT, REMOVE = "put", "remove"
+
 
 class Effect(NamedTuple):
-    """One revision to put into the index or to remove from it."""
+    """One revision, or one correction, to put into the index or to remove from it; a correction is its own lineage."""
 
     position: int
     revision: str
@@ -21,18 +25,28 @@ class Effect(NamedTuple):
 
 
 def effects(entry: Entry) -> list[Effect]:
-    """Return the effects of one entry: each revision that became live, or ceased to be, or is trusted otherwise."""
-    moves: tuple[Move, ...] = getattr(entry.envelope.facts, "moves", ())
-    changed = [move for move in moves if _place(move.before) != _place(move.after)]
-    return [
-        Effect(entry.position, move.revision, "put" if move.after.is_live else "remove", entry.envelope.stream)
-        for move in changed
-    ]
+    """Return the effects of one entry: what is served from now on, elsewhere or no more.
+
+    A correction that is confirmed stays where it is, and is put again: what it contradicts is looked for once more.
+    """
+    facts, stream = entry.envelope.facts, entry.envelope.stream
+    match facts:
+        case CorrectionRecorded() | CorrectionConfirmed():
+            return [Effect(entry.position, stream, PUT, stream)]
+        case CorrectionSuperseded() | CorrectionRevoked():
+            return [Effect(entry.position, stream, REMOVE, stream)]
+        case _:
+            moves: tuple[Move, ...] = getattr(facts, "moves", ())
+            changed = [move for move in moves if _tier(move.before) != _tier(move.after)]
+            return [
+                Effect(entry.position, move.revision, REMOVE if _tier(move.after) is None else PUT, stream)
+                for move in changed
+            ]
 
 
-def _place(values: Values | None) -> str | None:
-    """Return the trust under which a revision is indexed, or None while it is not."""
-    return values.trust if values is not None and values.is_live else None
+def _tier(values: Values | None) -> str | None:
+    """Return among which revisions one with these values is served; None if it is not."""
+    return values.trust if values is not None and values.is_live and values.floor != "revoked" else None
 
 
 def outbox_writes(entries: Sequence[Entry]) -> list[Write]:

@@ -215,3 +215,12 @@ INSERT INTO corrigenda.embedding (ledger, content, signature, vector, seal)
 SELECT %(ledger)s, u.content, %(signature)s, u.vector, u.seal
 FROM unnest(%(contents)s::bytea[], %(vectors)s::bytea[], %(seals)s::bytea[]) u(content, vector, seal)
 ON CONFLICT (ledger, content, signature) DO NOTHING
+
+-- name: read_carried
+-- Up to which position of the outbox a task was done, −1 before it was done at all.
+SELECT coalesce(max(seq), -1) FROM corrigenda.carried WHERE ledger = %(ledger)s AND task = %(task)s
+
+-- name: mark_carried
+-- It only grows: another process may have come further meanwhile.
+INSERT INTO corrigenda.carried (ledger, task, seq) VALUES (%(ledger)s, %(task)s, %(seq)s)
+ON CONFLICT (ledger, task) DO UPDATE SET seq = greatest(corrigenda.carried.seq, excluded.seq)

@@ -24,6 +24,7 @@ QUERIES = load("ledger")
 CONNECT_TIMEOUT_S = 10
 Params = dict[str, Any]  # Any: whatever the driver adapts
 Row = tuple[Any, ...]  # Any: a query's own columns
+OutboxRow = tuple[int, str, str, str]  # position, revision or correction, effect, stream
 
 
 class HeadRow(NamedTuple):
@@ -357,10 +358,21 @@ class Store:
         further = self._one("next_position", after=position)
         return further is not None and further[0] is not None
 
-    def outbox(self, *, after: int, until: int, limit: int) -> list[tuple[int, str, str, str]]:
+    def outbox(self, *, after: int, until: int, limit: int) -> list[OutboxRow]:
         """Return outbox rows above `after` up to `until`: position, revision, effect, lineage."""
         rows = self._all("read_outbox", after=after, until=until, limit=limit)
         return [(seq, revision, effect, lineage) for seq, revision, effect, lineage in rows]
+
+    def outbox_page(self, *, after: int, until: int, limit: int) -> tuple[list[OutboxRow], int]:
+        """Return about `limit` of these rows, whole events only, and the position that carrying them reaches."""
+        while True:
+            rows = self.outbox(after=after, until=until, limit=limit)
+            if len(rows) < limit:
+                return rows, until
+            whole = [row for row in rows if row[0] < rows[-1][0]]
+            if whole:
+                return whole, whole[-1][0]
+            limit *= 2
 
     def count(self, query: str, **params: Any) -> int:  # Any: as Params
         """Return the one number that a counting query gives."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ledger.anchor import Anchor
 from ledger.chain import Entry, StreamHead, broken
 from ledger.codec import read_event, read_payload, scan_envelope
+from ledger.corrections import RecordStanding
 from ledger.digest import LedgerKeys, leaf, link, stream_link
 from ledger.message import Event, Payload, Standing
 from ledger.store import HeadRow, Store, Stored
@@ -27,6 +28,18 @@ class Recorded(NamedTuple):
     def event(self) -> Event:
         """Return the event, for folding."""
         return read_event(self.entry, self.payload)
+
+
+class Record(NamedTuple):
+    """An aggregate that has a state and no revisions, a correction, as its first and its last event tell it."""
+
+    first: Recorded
+    last: Recorded
+
+    @property
+    def state(self) -> str:
+        """Return its state; a last event that leaves none is INTEGRITY_BROKEN."""
+        return _state(self.last.entry)
 
 
 class VerifiedLedger:
@@ -157,6 +170,19 @@ class VerifiedLedger:
             _check_end(lineage, heads[lineage], found[position].entry)
         return {lineage: _standing(found[position].entry) for lineage, position in last.items()}
 
+    def records(self, streams: Iterable[str]) -> Mapping[str, Record]:
+        """Return each record by its first and its last event; a stream without events is left out."""
+        heads = {stream: head for stream, head in self.walk.ends(streams).items() if head.version}
+        names = sorted(heads)
+        opened = {stored.seq for stored in self.store.in_streams(names, [0] * len(names))} if names else set[int]()
+        found = self.at(opened | {head.position for head in heads.values()})
+        firsts = {found[position].entry.envelope.stream: found[position] for position in opened}
+        for stream, head in heads.items():
+            _check_end(stream, head, found[head.position].entry)
+            if stream not in firsts or firsts[stream].entry.envelope.stream_seq != 0:
+                raise broken(head.position, "streams", "the first entry of a stream", "none")
+        return {stream: Record(firsts[stream], found[head.position]) for stream, head in heads.items()}
+
     def _checked(self, stored: Stored) -> Recorded:
         entry = self.walk.check(stored)
         return Recorded(entry, read_payload(entry, stored.salt, stored.body))
@@ -175,3 +201,10 @@ def _standing(entry: Entry) -> Standing:
     if not isinstance(standing, Standing):
         raise broken(entry.position, "streams", "an event of a lineage", "another")
     return standing
+
+
+def _state(entry: Entry) -> str:
+    standing = getattr(entry.envelope.facts, "standing", None)
+    if not isinstance(standing, RecordStanding):
+        raise broken(entry.position, "streams", "an event of a record", "another")
+    return standing.state

@@ -319,3 +319,28 @@ SELECT (CASE WHEN count(*) = 1 THEN '1' ELSE 'REBUILD_MOVED' END)::int FROM move
 -- name: swap_generation
 -- Under the head's lock: from here on everybody reads and writes the new generation.
 UPDATE corrigenda.head SET gen = %(gen)s::bigint, projector = %(projector)s::integer WHERE ledger = %(ledger)s::text
+
+-- name: find_learnings
+-- A page of the heads that a reader may see and that may be unverified learnings, in the order of their texts; of rows
+-- that the first projector wrote it is not known.
+SELECT revision, lineage, content_seq FROM corrigenda.revision
+WHERE ledger = %(ledger)s AND gen = %(gen)s AND content_seq > %(after)s AND content_seq <= %(until)s
+  AND state = 'active' AND trust = 'unverified' AND (kind IS NULL OR kind = 'learning')
+  AND (visibility IS NULL OR visibility IN ('global', 'tenant') OR (project = %(project)s AND CASE visibility
+       WHEN 'project' THEN true WHEN 'agent' THEN agent = %(agent)s
+       WHEN 'user' THEN person = %(person)s WHEN 'session' THEN session = %(session)s END))
+ORDER BY content_seq LIMIT %(limit)s
+
+-- name: find_contradicting
+-- A page of the active corrections whose reader sees what is visible at a level with such a scope.
+SELECT correction, content_seq FROM corrigenda.correction
+WHERE ledger = %(ledger)s AND gen = %(gen)s AND content_seq > %(after)s AND content_seq <= %(until)s
+  AND state = 'active'
+  AND (%(level)s::text = 'tenant' OR (project = %(project)s AND CASE %(level)s::text
+       WHEN 'project' THEN true WHEN 'agent' THEN agent = %(agent)s
+       WHEN 'user' THEN person = %(person)s WHEN 'session' THEN session = %(session)s END))
+ORDER BY content_seq LIMIT %(limit)s
+
+-- name: any_correction
+SELECT EXISTS (SELECT 1 FROM corrigenda.correction
+               WHERE ledger = %(ledger)s AND gen = %(gen)s AND project = %(project)s)

@@ -6,45 +6,27 @@ so carrying a row twice, or late, does no harm.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
-from ledger.codec import SCOPE_SCHEMA
 from ledger.errors import CorrigendaError
 from ledger.limits import INDEX_WAIT_S
-from ledger.memories import MemoryRemembered, RevisionCorrected, RevisionText
-from ledger.message import Standing
-from ledger.scope import namespace
-from ledger.verified import Recorded, VerifiedLedger
+from ledger.store import OutboxRow
+from ledger.verified import VerifiedLedger
 from projections.embedders import Embedder, Vectors
 from projections.index import Neighbour, VectorIndex
 from projections.index.disk import writer_lock
 from projections.index.partitions import PartitionedIndex
 from projections.index.snapshot import Loaded, Manifest, load, publish
+from projections.items import Item, Placed, partition, placed, streams_of
 from projections.vectors import StoredVectors
+
+__all__ = ["Drained", "Item", "Relay", "partition"]
 
 PAGE_ROWS = 64
 INCARNATION = "1"
-OutboxRow = tuple[int, str, str, str]
-
-
-class Item(Struct, frozen=True):
-    """What an index entry stands for. In the index it is one string."""
-
-    lineage: str
-    revision: str
-
-    def __str__(self) -> str:
-        return f"{self.lineage}/{self.revision}"
-
-    @staticmethod
-    def parse(text: str) -> "Item":
-        """Return the item that an index entry names."""
-        lineage, _, revision = text.partition("/")
-        return Item(lineage, revision)
 
 
 class Drained(Struct, frozen=True):
@@ -53,11 +35,6 @@ class Drained(Struct, frozen=True):
     carried: int
     skipped: int
     pending: int
-
-
-def partition(trust: str, space: Sequence[str]) -> str:
-    """Return the key of an index partition: schema version, trust tier and namespace."""
-    return msgspec.json.encode([SCOPE_SCHEMA, trust, *space]).decode()
 
 
 class Relay:
@@ -106,7 +83,7 @@ class Relay:
         total = self.pending() if progress else 0
         carried = skipped = 0
         while self._cursor < until:
-            rows, reached = self._page(until)
+            rows, reached = self._ledger.store.outbox_page(after=self._cursor, until=until, limit=PAGE_ROWS)
             skipped += self._carry(index, embedder, rows)
             carried += len(rows)
             self._cursor = reached
@@ -136,11 +113,17 @@ class Relay:
         """Return the k nearest entries of some partitions, best first. What they are worth is for the ledger to say."""
         if self._index is None:
             return []
-        found: list[Neighbour] = self._index.search(partitions, vector, k)
-        items = [(Item.parse(neighbour.item), neighbour.score) for neighbour in found]
-        # Of what an index file says, only that a revision of ours is near is taken; the rest is not even asked about.
-        known = self._ledger.walk.lineages(item.revision for item, _ in items)
-        return [(item, score) for item, score in items if known.get(item.revision) == item.lineage]
+        wanted = k
+        while True:
+            found: list[Neighbour] = self._index.search(partitions, vector, wanted)
+            items = [(Item.parse(neighbour.item), neighbour.score) for neighbour in found]
+            # Of what an index file says, only that an item of ours is near is taken; the rest is not even asked about,
+            # and takes nobody's place.
+            known = streams_of(self._ledger, (item.revision for item, _ in items))
+            ours = [(item, score) for item, score in items if known.get(item.revision) == item.lineage]
+            if len(found) < wanted or len(ours) >= k:
+                return ours[:k]
+            wanted *= 2
 
     def __len__(self) -> int:
         return 0 if self._index is None else len(self._index)
@@ -208,51 +191,19 @@ class Relay:
             dimension=embedder.dimension,
         )
 
-    def _page(self, until: int) -> tuple[list[OutboxRow], int]:
-        """Return the next rows, whole events only, and the position that carrying them reaches."""
-        limit = PAGE_ROWS
-        while True:
-            rows = self._ledger.store.outbox(after=self._cursor, until=until, limit=limit)
-            if len(rows) < limit:
-                return rows, until
-            whole = [row for row in rows if row[0] < rows[-1][0]]
-            if whole:
-                return whole, whole[-1][0]
-            limit *= 2
-
     def _carry(self, index: PartitionedIndex, embedder: Embedder, rows: list[OutboxRow]) -> int:
-        """Bring the index in line for the revisions of some rows; return how many no longer stand."""
-        # The lineage is the walk's word, not the row's. A revision that no event knows is nobody's.
-        known = self._ledger.walk.lineages(revision for _, revision, _, _ in rows)
-        standings = self._ledger.standings({known[revision] for _, revision, _, _ in rows if revision in known})
-        wanted = {Item(known.get(revision, lineage), revision) for _, revision, _, lineage in rows}
-        standing = {item: standings[item.lineage] for item in wanted if _stands(standings.get(item.lineage), item)}
-        for item in wanted - standing.keys():
+        """Bring the index in line for the items of some rows; return how many no longer stood."""
+        # The stream is the walk's word, not the row's. An item that no event knows is nobody's.
+        known = streams_of(self._ledger, (revision for _, revision, _, _ in rows))
+        items = [(Item(known.get(revision, lineage), revision), effect) for _, revision, effect, lineage in rows]
+        standing = placed(self._ledger, (item for item, _ in items if item.revision in known))
+        for item in {item for item, _ in items} - standing.keys():
             index.remove(str(item))
         self._put(index, embedder, standing)
-        puts = [
-            Item(known.get(revision, lineage), revision) for _, revision, effect, lineage in rows if effect == "put"
-        ]
-        return sum(1 for item in puts if item not in standing)
+        return sum(1 for item, effect in items if effect == "put" and item not in standing)
 
-    def _put(self, index: PartitionedIndex, embedder: Embedder, standing: dict[Item, Standing]) -> None:
-        positions = {item: where.content_seq for item, where in standing.items() if where.content_seq is not None}
-        contents = self._ledger.at(positions.values())
-        said = {item: _said(contents[position]) for item, position in positions.items()}
-        texts = {facts.content: text.content for facts, text in said.values()}
+    def _put(self, index: PartitionedIndex, embedder: Embedder, standing: Mapping[Item, Placed]) -> None:
+        texts = {where.content: where.text for where in standing.values()}
         vectors = StoredVectors(self._ledger, embedder).of(texts)
-        for item, (facts, _) in said.items():
-            space = namespace(facts.visibility, facts.scope)
-            trust = standing[item].trust or "unverified"
-            index.put(partition(trust, space), str(item), vectors[facts.content])
-
-
-def _stands(standing: Standing | None, item: Item) -> bool:
-    return standing is not None and standing.head == item.revision and standing.floor != "revoked"
-
-
-def _said(item: Recorded) -> tuple[MemoryRemembered | RevisionCorrected, RevisionText]:
-    facts, text = item.entry.envelope.facts, item.payload
-    if not isinstance(facts, MemoryRemembered | RevisionCorrected) or not isinstance(text, RevisionText):
-        raise TypeError("a standing names an event that holds no revision")
-    return facts, text
+        for item, where in standing.items():
+            index.put(where.partition, str(item), vectors[where.content])

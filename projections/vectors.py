@@ -31,6 +31,15 @@ class StoredVectors:
             found = dict(zip(missing, fresh, strict=True)) | found | self._read(missing)
         return found
 
+    def at_most(self, texts: Mapping[str, str], embedded_max: int) -> tuple[Mapping[str, Vectors], int]:
+        """Return what `of` does, but embed at most so many that were not stored; and how many it embedded.
+
+        The vectors of the others are left out.
+        """
+        found = self._read(list(texts)) if texts else {}
+        missing = [content for content in texts if content not in found][:embedded_max]
+        return {**found, **self.of({content: texts[content] for content in missing})}, len(missing)
+
     def _read(self, contents: list[str]) -> dict[str, Vectors]:
         keys, signature = self._ledger.keys, self._embedder.signature
         rows = self._ledger.store.vectors([bytes.fromhex(content) for content in contents], signature)

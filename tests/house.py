@@ -17,10 +17,11 @@ from msgspec import Struct
 
 from gateway.bootstrap import make_index, open_bare
 from gateway.settings import read_settings
-from ledger.corrections import CorrectionRecorded
+from ledger.corrections import CorrectionRecorded, RecordStanding
 from ledger.errors import CorrigendaError
 from ledger.governance import NameAssigned
 from ledger.memories import LINEAGE, Birth, LearningInvalidated, LineageState
+from ledger.message import Values
 from ledger.opening import attach, find_ledger
 from ledger.scope import namespace
 from ledger.store import Database
@@ -140,7 +141,7 @@ def assert_house_in_order(ledger_url: str, home: Path, *, embedder: Embedder = W
         lineages = _fold(events)
         assert_read_models(ledger_url, found, lineages, events)
         _assert_outbox(ledger_url, found, events)
-        _assert_index(ledger, home, lineages, embedder)
+        _assert_index(ledger, home, lineages, _recorded(events), embedder)
         ledger.close()
     finally:
         database.close()
@@ -280,15 +281,47 @@ def _assert_outbox(ledger_url: str, ledger: str, events: Sequence[Recorded]) -> 
 
 
 def _effects(item: Recorded) -> Iterator[Row]:
-    """Yield what an event asks of the index: to put what became live or changed its tier, to remove what is not."""
-    for move in getattr(item.entry.envelope.facts, "moves", ()):
-        was, is_now = move.before is not None and move.before.is_live, move.after.is_live
-        told_apart = move.before is not None and move.before.trust != move.after.trust
-        if was != is_now or (is_now and told_apart):
-            yield item.entry.position, move.revision, "put" if is_now else "remove", item.entry.envelope.stream
+    """Yield what an event asks of the index: to put what is served from now on or elsewhere, to remove the rest."""
+    facts, stream = item.entry.envelope.facts, item.entry.envelope.stream
+    if stream.startswith("cor_"):
+        stands = _state(item) in ("unconfirmed", "active")
+        yield item.entry.position, stream, "put" if stands else "remove", stream
+    for move in getattr(facts, "moves", ()):
+        was, now = (_served(values) if values else None for values in (move.before, move.after))
+        if was != now:
+            yield item.entry.position, move.revision, "put" if now else "remove", stream
 
 
-def _assert_index(ledger: VerifiedLedger, home: Path, lineages: dict[str, LineageState], embedder: Embedder) -> None:
+def _served(values: Values) -> str | None:
+    return values.trust if values.is_live and values.floor != "revoked" else None
+
+
+def _state(item: Recorded) -> str:
+    """Return the state that an event of a correction leaves."""
+    standing = getattr(item.entry.envelope.facts, "standing", None)
+    assert isinstance(standing, RecordStanding)
+    return standing.state
+
+
+def _recorded(events: Sequence[Recorded]) -> dict[str, tuple[CorrectionRecorded, str]]:
+    """Return what each correction's first event recorded, and the state that its last one leaves."""
+    found: dict[str, tuple[CorrectionRecorded, str]] = {}
+    for item in events:
+        stream, facts = item.entry.envelope.stream, item.entry.envelope.facts
+        if isinstance(facts, CorrectionRecorded):
+            found[stream] = facts, facts.standing.state
+        elif stream in found:
+            found[stream] = found[stream][0], _state(item)
+    return found
+
+
+def _assert_index(
+    ledger: VerifiedLedger,
+    home: Path,
+    lineages: dict[str, LineageState],
+    corrections: dict[str, tuple[CorrectionRecorded, str]],
+    embedder: Embedder,
+) -> None:
     """Fail unless a process that starts now, from what is on the disk, comes to hold the heads and nothing else."""
     relay = Relay(
         ledger,
@@ -305,6 +338,9 @@ def _assert_index(ledger: VerifiedLedger, home: Path, lineages: dict[str, Lineag
             head = state.revisions[state.head]
             space = namespace(head.visibility, head.scope)
             expected[f"{lineage}/{head.revision}"] = partition(head.values.trust, space)
+    for stream, (recorded, state) in corrections.items():
+        if state in ("unconfirmed", "active"):
+            expected[f"{stream}/{stream}"] = partition("correction", namespace(recorded.visibility, recorded.scope))
     query = embedder.embed(["anything"])[0]
     held = {
         str(item): key for key in set(expected.values()) for item, _ in relay.neighbours([key], query, len(relay) + 1)

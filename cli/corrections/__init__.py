@@ -12,6 +12,8 @@ _VERBS = {
     "confirm": ("cli.corrections.acting", "confirm", "Vouch for what an agent reported."),
     "supersede": ("cli.corrections.acting", "supersede", "Replace a correction that was wrong itself."),
     "revoke": ("cli.corrections.acting", "revoke", "Withdraw a correction, with a reason."),
+    "search": ("cli.corrections.recalling", "search", "Find corrections near QUERY."),
+    "render": ("cli.corrections.recalling", "render", "Print the block of past corrections for a prompt."),
     "show": ("cli.corrections.reading", "show", "Show one correction."),
     "list": ("cli.corrections.reading", "list_", "List corrections, oldest first."),
     "stats": ("cli.corrections.reading", "stats", "Count corrections by entity, field, agent and period."),
@@ -21,4 +23,4 @@ _VERBS = {
 
 @click.group("corrections", cls=LazyNoun, lazy=_VERBS)
 def corrections() -> None:
-    """Record, confirm, supersede, revoke, list and count corrections."""
+    """Record, confirm, supersede, revoke, find, render and count corrections."""

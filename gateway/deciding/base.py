@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from gateway.contradiction import Contradictions
 from gateway.names import Names, References
 from gateway.page import Append
 from gateway.permissions import Actor
@@ -25,6 +26,7 @@ class Deciding:
         names: Names,
         references: References,
         policies: Policies,
+        contradictions: Contradictions,
         reader: Reader,
         actor: Actor,
         project: str | None,
@@ -34,6 +36,7 @@ class Deciding:
         self._names = names
         self._references = references
         self._policies = policies
+        self._contradictions = contradictions
         self._reader = reader
         self._actor = actor
         self._project = project

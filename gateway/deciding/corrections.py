@@ -1,8 +1,10 @@
 """What is recorded as a correction, and what becomes of it. One that names a memory corrects it in the same append."""
 
+from typing import NamedTuple
+
 import msgspec
 
-from gateway.contradiction import contradiction_of
+from gateway.contradiction import OFF, Finding
 from gateway.deciding.base import name_scope
 from gateway.deciding.beginning import Beginning
 from gateway.names import no_project
@@ -35,17 +37,19 @@ class Correcting(Beginning):
         scope = name_scope(append, project, request.scope)
         self._check_configured(append, project, request.agent)
         corrected = None if request.memory is None else self._references.revision(request.memory)[1]
-        self._record(append, _text(request), scope=scope, visibility=request.visibility, revision=corrected)
+        recorded = self._record(append, _text(request), scope=scope, visibility=request.visibility, revision=corrected)
         if corrected is not None:
             right = CorrectRequest(content=request.corrected_value, reason=request.reason)
             self.correct(append, corrected, right, request.if_revision)
+        self._contradictions.take(append, recorded.correction, recorded.text, recorded.finding.near)
 
     def confirm_correction(self, append: Append, reference: str, reason: str | None, if_revision: int | None) -> None:
         """Decide that a person vouches for what an agent reported."""
         correction = self._correction(append, reference, if_revision)
-        recorded = append.of(CORRECTION, correction).recorded
-        looked = contradiction_of(append, self._actor, self._policies, recorded.scope.project if recorded else "")
-        append.decide_on(CORRECTION, correction, Confirm(contradiction=looked, reason=reason))
+        facts, text = self._reader.correction(append, correction)
+        finding = self._look(append, facts.scope, text)
+        append.decide_on(CORRECTION, correction, Confirm(contradiction=finding.outcome, reason=reason))
+        self._contradictions.take(append, correction, text, finding.near)
 
     def supersede_correction(
         self, append: Append, reference: str, request: SupersedeCorrectionRequest, if_revision: int | None
@@ -54,10 +58,10 @@ class Correcting(Beginning):
         old = self._correction(append, reference, if_revision)
         facts, said = self._reader.correction(append, old)
         text = msgspec.structs.replace(said, corrected_value=request.corrected_value, recorded_at=None)
-        successor, content = self._record(
-            append, text, scope=facts.scope, visibility=facts.visibility, revision=facts.revision
-        )
-        append.decide_on(CORRECTION, old, Replace(content=content, successor=successor, reason=request.reason))
+        new = self._record(append, text, scope=facts.scope, visibility=facts.visibility, revision=facts.revision)
+        replace = Replace(content=new.content, successor=new.correction, reason=request.reason)
+        append.decide_on(CORRECTION, old, replace)
+        self._contradictions.take(append, new.correction, text, new.finding.near)
 
     def revoke_correction(self, append: Append, reference: str, reason: str, if_revision: int | None) -> None:
         """Decide the withdrawal of a correction."""
@@ -66,14 +70,15 @@ class Correcting(Beginning):
 
     def _record(
         self, append: Append, text: CorrectionText, *, scope: ScopeIds, visibility: str, revision: str | None
-    ) -> tuple[str, str]:
-        """Decide a record; return its id and the digest of what it is found by."""
+    ) -> "_Recorded":
+        """Decide a record, and find what it contradicts."""
         if text.corrected_value == text.original_value:
             refuse("NO_CHANGE", "The corrected value is the original one, so nothing is corrected; nothing was stored.")
         correction, content = f"cor_{self._mint()}", self._keys.content(scope.project, indexed_text(text))
+        finding = self._look(append, scope, text)
         record = Record(
             content=content,
-            contradiction=contradiction_of(append, self._actor, self._policies, scope.project),
+            contradiction=finding.outcome,
             origin=self._origin(None),
             revision=revision,
             scope=scope,
@@ -82,7 +87,11 @@ class Correcting(Beginning):
             state="active" if self._actor.kind == "human" else "unconfirmed",
         )
         append.decide_on(CORRECTION, correction, record)
-        return correction, content
+        return _Recorded(correction, content, text, finding)
+
+    def _look(self, append: Append, scope: ScopeIds, text: CorrectionText) -> Finding:
+        """Return what a person's correction contradicts; what an agent reports contradicts nothing as yet."""
+        return self._contradictions.look(append, scope, text) if self._actor.kind == "human" else Finding(outcome=OFF)
 
     def _check_configured(self, append: Append, project: str, agent: str) -> None:
         agents = self._policies.within(append, CORRECTIONS_AGENTS, project)
@@ -106,6 +115,15 @@ class Correcting(Beginning):
                 found=version,
             )
         return correction
+
+
+class _Recorded(NamedTuple):
+    """A record that was decided: its id, the digest and the text of it, and what it contradicts."""
+
+    correction: str
+    content: str
+    text: CorrectionText
+    finding: Finding
 
 
 def _text(request: RecordCorrectionRequest) -> CorrectionText:

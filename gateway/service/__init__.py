@@ -12,6 +12,7 @@ from gateway.service.memories import MemoryActs
 from gateway.service.operating import Operating
 from gateway.service.policy import PolicyUse
 from gateway.service.reading import Reading
+from gateway.service.recalling import Recalling
 from gateway.service.replacing import ReplacingActs
 from gateway.service.withdrawing import WithdrawingActs
 
@@ -24,6 +25,7 @@ class Gateway(
     WithdrawingActs,
     DisputingActs,
     CorrectionActs,
+    Recalling,
     Reading,
     Lists,
     PolicyUse,

@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self, cast
 
 from gateway import schemas
+from gateway.contradiction import Contradictions
 from gateway.corrections import Corrections
 from gateway.deciding import Decisions
+from gateway.late_checks import LateChecks
 from gateway.names import Names, References, no_project
 from gateway.page import Append
 from gateway.permissions import Actor
@@ -21,8 +23,9 @@ from gateway.states import States
 from gateway.writing import Wish, Writer
 from ledger.clock import Clock
 from ledger.committer import Committer
-from ledger.errors import refuse
+from ledger.errors import CorrigendaError, refuse
 from ledger.keys import KeyFiles
+from ledger.limits import INDEX_WAIT_S
 from ledger.verified import VerifiedLedger
 from projections.relay import Relay
 
@@ -67,17 +70,20 @@ class UseCases:
             reader=self._reader,
             actor=actor,
         )
+        self._contradictions = Contradictions(ledger, self._names, self._policies, lambda: relay.embedder)
         self._decisions = Decisions(
             keys=ledger.keys,
             names=self._names,
             references=self._references,
             policies=self._policies,
+            contradictions=self._contradictions,
             reader=self._reader,
             actor=actor,
             project=project,
             mint=self._writer.mint,
         )
-        self._retrieval = Retrieval(ledger, relay, self._reader, self._names.show)
+        self._late = LateChecks(ledger, self._writer, self._contradictions, self._policies, lambda: relay.embedder)
+        self._retrieval = Retrieval(ledger, relay, self._reader, self._corrections, self._names.show)
         self._clock = clock
         self._files = files
         self._survey = survey
@@ -95,6 +101,8 @@ class UseCases:
         """Bring the index up to date for at most five seconds, keep it, and let go of the database."""
         if self._closed:
             return
+        if self._wrote:
+            self.carry_late()
         self._closed = True
         self._writer.close()
         with self._writer.lock:
@@ -157,6 +165,30 @@ class UseCases:
             self._caught_up()
             position = parse_position(min_position, incarnation=self._reader.incarnation)
             wait_until_at(position, self._caught_up)
+
+    def carry_late(self, *, keep: bool = True) -> tuple[str, ...]:
+        """Make, for at most five seconds, the checks that outbox rows ask for; return what a reader is to be warned of.
+
+        They can wait: what keeps them from being made, keeps nothing else. The caller holds no lock.
+        """
+        if self._relay.frozen:
+            return ()
+        try:
+            waiting = self._late.carry(INDEX_WAIT_S, keep=keep)
+        except CorrigendaError as error:
+            return (f"contradictions_pending: {error.code}",)
+        return (f"contradictions_pending: {waiting}",) if waiting else ()
+
+    def _checked(self, answer: Callable[[], Any]) -> tuple[Any, tuple[str, ...]]:  # Any: the reader's own reply
+        """Answer once the checks that wait are made, so that nothing contradicted is served; and what to warn of."""
+        with self._writer.lock:
+            self._ledger.catch_up()
+            if not self._late.is_behind:
+                return answer(), ()
+        warnings = self.carry_late(keep=False)
+        with self._writer.lock:
+            self._ledger.catch_up()
+            return answer(), warnings
 
     def _caught_up(self) -> int:
         with self._writer.lock:

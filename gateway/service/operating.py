@@ -52,6 +52,8 @@ class Operating(UseCases):
         with self._writer.lock:
             self._ledger.catch_up()
             done = recover(self._relay, check_only=check_only or dry_run, progress=progress)
+        if not (check_only or dry_run):
+            self.carry_late()
         return Recovery(
             ok=True,
             replayed=done.replayed,

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from gateway import schemas
 from gateway.past import Moment
 from gateway.reading import NOBODY
@@ -50,10 +52,11 @@ class Reading(UseCases):
         )  # fmt: skip
         self._need_project()
         self._reach(min_position)
-        with self._writer.lock:
-            self._ledger.catch_up()
-            # A project without a name yet has no memories, and still sees what the whole tenant may see.
-            return self._retrieval.search(request, self._reader.scope(self._references.project or NOBODY, request))
+        # A project without a name yet has no memories, and still sees what the whole tenant may see.
+        found, warnings = self._checked(
+            lambda: self._retrieval.search(request, self._reader.scope(self._references.project or NOBODY, request))
+        )
+        return msgspec.structs.replace(found, warnings=(*warnings, *found.warnings)) if warnings else found
 
     def neighbours(self, query: str, *, k: int = 5) -> list[tuple[Item, float]]:
         """Return what the index alone says is near, best first: confirmed by nobody, and never an answer."""

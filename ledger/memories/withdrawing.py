@@ -2,7 +2,13 @@
 
 from ledger.errors import refuse
 from ledger.memories.commands import Forget, Invalidate, Restore, Retire, Revoke
-from ledger.memories.facts import MemoryForgotten, MemoryRestored, MemoryRetired, RevisionRevoked
+from ledger.memories.facts import (
+    LearningInvalidated,
+    MemoryForgotten,
+    MemoryRestored,
+    MemoryRetired,
+    RevisionRevoked,
+)
 from ledger.memories.rules import known, left_by, live, moved, present, refuse_state, standing
 from ledger.memories.state import LineageState, Withdrawal
 from ledger.message import HEADLESS, Event, Reason, Values
@@ -70,4 +76,14 @@ def _before(values: Values, undone: Withdrawal) -> Values:
 
 def invalidate(state: LineageState, command: Invalidate) -> Event:
     """Retire an unverified learning that a correction contradicts."""
-    raise NotImplementedError
+    old = live(state, command.revision, "invalidated")
+    if (old.kind, old.values.trust) != ("learning", "unverified"):
+        refuse_state(
+            old, f"Only an unverified learning can be invalidated, and this is a {old.values.trust} {old.kind}."
+        )
+    facts = LearningInvalidated(
+        correction=command.correction,
+        moves=(moved(old, Values("retired", old.values.trust, old.values.floor)),),
+        standing=HEADLESS,
+    )
+    return Event(facts=facts, payload=command.contradiction, position=command.first)

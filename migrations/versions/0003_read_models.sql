@@ -80,6 +80,18 @@ CREATE TABLE corrigenda.rebuild (
     PRIMARY KEY (ledger, gen)
 );
 
+-- What is looked into once, by whichever process comes first: up to which position of the outbox that was done.
+CREATE TABLE corrigenda.carried (
+    ledger text   NOT NULL,
+    task   text   NOT NULL,
+    seq    bigint NOT NULL,
+    PRIMARY KEY (ledger, task)
+);
+
+-- The learnings that a correction may contradict, wherever they are visible.
+CREATE INDEX revision_learning ON corrigenda.revision (ledger, gen, content_seq)
+    WHERE state = 'active' AND trust = 'unverified' AND (kind IS NULL OR kind = 'learning');
+
 -- Found by a keyed digest, checked by its hash at each read; never changed.
 CREATE TABLE corrigenda.evidence_object (
     ledger   text  NOT NULL,
@@ -93,6 +105,8 @@ CREATE TABLE corrigenda.evidence_object (
 GRANT SELECT, INSERT, UPDATE
     ON corrigenda.revision_state, corrigenda.edge, corrigenda.log_entry, corrigenda.correction, corrigenda.rebuild
     TO corrigenda_writer;
+
+GRANT SELECT, INSERT, UPDATE ON corrigenda.carried TO corrigenda_writer;
 
 GRANT SELECT, INSERT ON corrigenda.evidence_object TO corrigenda_writer;
 
@@ -112,7 +126,8 @@ DO $$
 DECLARE
     named text;
 BEGIN
-    FOREACH named IN ARRAY ARRAY['revision_state', 'edge', 'log_entry', 'correction', 'rebuild', 'evidence_object'] LOOP
+    FOREACH named IN ARRAY ARRAY['revision_state', 'edge', 'log_entry', 'correction', 'rebuild', 'carried', 'evidence_object']
+    LOOP
         EXECUTE format('ALTER TABLE corrigenda.%I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', named);
         EXECUTE format(
             'CREATE POLICY of_ledger ON corrigenda.%I '

@@ -6,7 +6,7 @@ because commands that do not search must start fast; and it lets no vector pass 
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,15 @@ class Embedder(Protocol):
 
         Raises EMBEDDER_UNAVAILABLE if the model does not answer, or answers with what is not a vector.
         """
+        ...
+
+
+@runtime_checkable
+class TokenCounter(Protocol):
+    """An embedder that can also say how many tokens a text is, however long it is."""
+
+    def count_tokens(self, text: str, /) -> int:
+        """Return the number of tokens of a text, without those that mark its ends."""
         ...
 
 

@@ -28,6 +28,7 @@ VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992
 
 DIMENSION = 384
 TOKENS_MAX = 256
+ENDS = 2  # [CLS] and [SEP], in every part of a text that is too long for one
 BATCH_TEXTS_MAX = 32
 BATCH_TOKENS_MAX = 1_024
 WORD_CHARS_MAX = 100
@@ -51,6 +52,9 @@ class _Session(Protocol):
 class _Encoding(Protocol):
     @property
     def ids(self) -> list[int]: ...
+
+    @property
+    def overflowing(self) -> list["_Encoding"]: ...
 
 
 class _Tokenizer(Protocol):
@@ -100,10 +104,18 @@ class MiniLM:
             result[rows] = self._embed_batch([tokens[row] for row in rows])
         return check_vectors(result, len(tokens), DIMENSION)
 
+    def count_tokens(self, text: str, /) -> int:
+        """Return the number of WordPiece tokens of a text, those beyond the 256th too, without [CLS] and [SEP]."""
+        encoding = self._encoding(text)
+        return sum(len(part.ids) - ENDS for part in (encoding, *encoding.overflowing))
+
     def _tokens(self, text: str) -> list[int]:
+        return self._encoding(text).ids
+
+    def _encoding(self, text: str) -> _Encoding:
         # One at a time: the tokenizer's own batch call starts a thread pool, which complains at every fork.
         try:
-            return self._tokenizer.encode(text).ids
+            return self._tokenizer.encode(text)
         except (TypeError, UnicodeError) as error:
             raise _not_unicode() from error
 

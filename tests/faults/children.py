@@ -20,6 +20,7 @@ from typing import Any
 
 import migrations
 from gateway.bootstrap import open_bare, open_gateway
+from gateway.late_checks import LateChecks
 from gateway.page import Page
 from gateway.replies import document
 from ledger import anchor_file, keys, opening, storing
@@ -78,6 +79,8 @@ MOMENTS: dict[str, tuple[object, str, bool]] = {
     "between pages": (Storing, "take", True),
     "before the embedding": (Watched, "embed", False),
     "after the embedding": (StoredVectors, "_store", True),
+    "before the late check": (LateChecks, "_invalidate", False),
+    "after the late check": (LateChecks, "_invalidate", True),
     "before the rename": (snapshot, "publish_directory", False),
     "after the rename": (snapshot, "publish_directory", True),
     "before the anchor is in its place": (anchor_file, "_put_in_place", False),

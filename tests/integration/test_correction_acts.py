@@ -194,7 +194,7 @@ def test_what_an_agent_reports_waits_for_a_person(open_here: Here) -> None:
             act()
     ana.confirm_correction(correction, if_revision=1)
     confirmed = ana.show_correction(correction)
-    assert (confirmed.state, confirmed.origin, confirmed.contradiction) == ("active", "agent", "deferred")
+    assert (confirmed.state, confirmed.origin, confirmed.contradiction) == ("active", "agent", "done")
 
 
 def test_a_successor_says_the_same_but_for_its_value(gateway: Gateway, ledger_url: str) -> None:

@@ -18,7 +18,7 @@ TENANTS = {OURS: "local", THEIRS: "acme"}
 HISTORY = ("tenant", "event", "payload", "outbox", "evidence_object")
 READ_MODELS = ("revision", "directory", "revision_state", "edge", "log_entry", "correction", "rebuild")
 DERIVED = ("embedding", *READ_MODELS)
-TABLES = (*HISTORY, "head", *DERIVED)
+TABLES = (*HISTORY, "head", "carried", *DERIVED)
 LIVE = 2
 
 COLUMNS: dict[str, LiteralString] = {
@@ -38,9 +38,10 @@ COLUMNS: dict[str, LiteralString] = {
     "correction": "(ledger, gen, correction, project, visibility, origin, state, content_seq) VALUES"
     " (%(ledger)s, 2, 'c', 'p', 'agent', 'human', 'active', 0)",
     "rebuild": "(ledger, gen, seq, projector) VALUES (%(ledger)s, 2, 0, 1)",
+    "carried": "(ledger, task, seq) VALUES (%(ledger)s, 't', 0)",
     "evidence_object": "(ledger, evidence, body) VALUES (%(ledger)s, 'e', 'b')",
 }
-MOVING = {table: "seq" for table in ("head", "directory", "log_entry", "rebuild")} | {
+MOVING = {table: "seq" for table in ("head", "carried", "directory", "log_entry", "rebuild")} | {
     "embedding": "seal",
     "revision": "version",
     "revision_state": "to_seq",
@@ -356,7 +357,7 @@ GRANTS = {
     "corrigenda_writer": {
         "SELECT": {"alembic_version", *TABLES},
         "INSERT": {*TABLES},
-        "UPDATE": {"head", *DERIVED},
+        "UPDATE": {"head", "carried", *DERIVED},
     },
     "corrigenda_maintainer": {
         "SELECT": {"alembic_version", "head", "outbox", *DERIVED},

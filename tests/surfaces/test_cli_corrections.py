@@ -3,10 +3,12 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from cli_hands import OP, REV, T1, Stub, corrigenda, install, receipt, refused
 
 from gateway import replies
+from ledger.errors import failure
 
 COR, SUCCESSOR = "cor_01J9ZKEEEEEEEEEEEEEEEEEEEE", "cor_01J9ZKFFFFFFFFFFFFFFFFFFFF"
 HOW = ["--reason", "r", "--idempotency-key", "k", "--if-revision", "3", "--dry-run"]
@@ -51,6 +53,15 @@ def explained(**changes: Any) -> replies.ExplainedCorrection:
     return correction(replies.ExplainedCorrection, audit=(told,), **changes)
 
 
+HIT = replies.CorrectionHit(rank=1, score=0.5, why="near", **msgspec.structs.asdict(correction(state="unconfirmed")))
+SEARCH = replies.CorrectionSearch(
+    hits=(HIT,), warnings=("index_pending:2",), empty_reason=None, position=4, incarnation=1
+)
+RENDERED = replies.Rendered(
+    text="<memory>\n</memory>", correction_ids=(COR,), memory_ids=(), truncated=True, warnings=(), failed=None
+)
+
+
 @pytest.fixture
 def gateway(monkeypatch: pytest.MonkeyPatch) -> Stub:
     """A gateway that notes what it is asked."""
@@ -60,6 +71,8 @@ def gateway(monkeypatch: pytest.MonkeyPatch) -> Stub:
         list_corrections=(correction(), correction(correction_id=SUCCESSOR)),
         correction_stats=STATS,
         eval_cases=(CASE,),
+        search_corrections=SEARCH,
+        render_corrections=RENDERED,
     )
 
 
@@ -215,3 +228,53 @@ def test_an_abbreviation_is_completed_or_too_short(gateway: Stub) -> None:
     corrigenda("corrections", "show", COR[:10])
     assert gateway.asked("show_correction") == ((COR,), {})
     assert refused(corrigenda("corrections", "show", COR[:9]), "too short")
+
+
+# ---------------------------------------------------------------- what a run is given
+
+READER = [
+    "--user",
+    "u",
+    "--session",
+    "s",
+    "--entity-key",
+    "MSC",
+    "-k",
+    "2",
+    "--min-score",
+    "0.4",
+    "--min-position",
+    "3",
+]
+READ = {
+    "user": "u", "session": "s", "entity_key": "MSC", "k": 2, "min_score": 0.4, "agent": "ap", "min_position": "3",
+}  # fmt: skip
+
+
+def test_search_and_render_pass_everything(gateway: Stub) -> None:
+    """Who reads, what about, how many and how near reach the gateway; what was not said is left to the policy."""
+    corrigenda("corrections", "search", "q", "--agent", "ap", *READER)
+    assert gateway.asked("search_corrections") == (("q",), READ)
+    corrigenda("corrections", "render", "q", "--agent", "ap", *READER, "--budget", "9", "--learnings", "2")
+    assert gateway.asked("render_corrections") == (("q",), {**READ, "budget": 9, "learnings": 2})
+    assert refused(corrigenda("corrections", "render", "q"), "--agent")
+
+
+def test_a_found_correction_says_how_near_and_whether_it_is_confirmed(gateway: Stub) -> None:
+    """AG-25, AG-50: one line a hit, a document with everything, warnings on stderr only."""
+    found = corrigenda("corrections", "search", "q")
+    assert found.out.startswith(" 1  0.500  ") and " unconfirmed " in found.out and COR in found.out
+    assert found.err == "warning: index_pending:2\n"
+    assert json.loads(corrigenda("corrections", "search", "q", "-o", "jsonl").out)["score"] == 0.5
+
+
+def test_the_block_is_all_that_stdout_gets(gateway: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """AG-20: the text alone, or the whole document; one that could not be made is exit 7 with its document."""
+    assert corrigenda("corrections", "render", "q", "--agent", "ap").out == "<memory>\n</memory>\n"
+    failed = msgspec.structs.replace(RENDERED, text="", correction_ids=(), warnings=("w",), failed="INDEX_UNAVAILABLE")
+    install(monkeypatch, render_corrections=failed)
+    answer = corrigenda("corrections", "render", "q", "--agent", "ap", "-o", "json")
+    assert (answer.code, json.loads(answer.out)["text"], json.loads(answer.out)["warnings"]) == (7, "", ["w"])
+    install(monkeypatch, render_corrections=failure("UNAVAILABLE", "The database should answer, and does not."))
+    answer = corrigenda("corrections", "render", "q", "--agent", "ap", "-o", "json")
+    assert (answer.code, json.loads(answer.out)["failed"]) == (7, "UNAVAILABLE")
