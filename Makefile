@@ -10,4 +10,4 @@ check:
 	$(PYTHON) -c 'from importlinter.cli import lint_imports_command as run; run(["--no-logo"])'
 
 test:
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest -n auto
