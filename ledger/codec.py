@@ -31,6 +31,7 @@ from ledger.governance import (
     LedgerName,
     LedgerOpened,
     NameAssigned,
+    OutboxSkipped,
 )
 from ledger.limits import ENVELOPE_BYTES_MAX, PAYLOAD_BYTES_MAX
 from ledger.memories import (
@@ -80,6 +81,7 @@ EVENT_TYPES: dict[str, tuple[type[Facts], type[Payload] | None]] = {
     "memory.retired.v1": (MemoryRetired, Reason),
     "metadata.patched.v1": (MetadataPatched, MetadataPatch),
     "name.assigned.v1": (NameAssigned, AssignedName),
+    "outbox.skipped.v1": (OutboxSkipped, Reason),
     "policy.set.v1": (PolicySet, PolicyNames),
     "revision.admitted.v1": (RevisionAdmitted, Admission),
     "revision.contested.v1": (RevisionContested, Reason),
@@ -101,6 +103,7 @@ _STREAM_OF_NOUN = {
     "export": "led_",
     "ledger": "led_",
     "name": "name_",
+    "outbox": "led_",
     "policy": "pol_",
     "tombstone": "tomb_",
 }

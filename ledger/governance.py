@@ -1,4 +1,4 @@
-"""The ledger's own events: its opening, the names that callers choose, and what was handed out.
+"""The ledger's own events: its opening, the names that callers choose, what was handed out, what was given up.
 
 A name's stream is the keyed digest of (kind, parent, name), so its first event is the uniqueness of the name. What
 an id is called can be erased with the payload; the id stays.
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ledger.decider import Command, Decider, State
-from ledger.message import Count, Event, Facts, Payload
+from ledger.message import Count, Event, Facts, Payload, Reason
 
 
 class Algorithms(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -80,23 +80,50 @@ class HandedOut(Payload, frozen=True, kw_only=True):
     recipient: str | None
 
 
-def decide(state: State, command: Command) -> Sequence[Event]:
-    """Return the event of a command. Nothing stands against what is only recorded."""
+class SkipEffect(Command, frozen=True, kw_only=True):
+    """Give up on carrying an event's effects into one target."""
+
+    position: int
+    target: str
+
+
+class OutboxSkipped(Facts, frozen=True, kw_only=True):
+    """The effects of the event at `position` stay out of a target: an index, named by its embedder's signature."""
+
+    position: Count
+    target: str
+
+
+class LedgerState(State, frozen=True, kw_only=True):
+    """The ledger's own stream, and what was given up: position and target."""
+
+    skipped: frozenset[tuple[int, str]] = frozenset()
+
+
+def decide(state: LedgerState, command: Command) -> Sequence[Event]:
+    """Return the event of a command. Nothing stands against what is only recorded; giving up again changes nothing."""
     match command:
         case RecordExport():
             facts = ExportMade(
                 count=command.count, kind=command.kind, origin=command.origin, root=command.root, size=command.size
             )
             return [Event(facts=facts, payload=command.handed, position=command.first)]
+        case SkipEffect():
+            if (command.position, command.target) in state.skipped:
+                return []
+            facts = OutboxSkipped(position=command.position, target=command.target)
+            return [Event(facts=facts, payload=Reason(reason=command.reason), position=command.first)]
         case _:
             raise TypeError(f"{type(command).__name__} is no command of a ledger")
 
 
-def evolve(state: State, event: Event) -> State:
-    """Return how many events there are of the ledger itself."""
-    return State(version=state.version + 1)
+def evolve(state: LedgerState, event: Event) -> LedgerState:
+    """Return the ledger's own stream after an event."""
+    facts = event.facts
+    gone = {(facts.position, facts.target)} if isinstance(facts, OutboxSkipped) else set[tuple[int, str]]()
+    return LedgerState(version=state.version + 1, skipped=state.skipped | gone)
 
 
-LEDGER: Decider[Command, Event, State] = Decider(State(), decide, evolve)
+LEDGER: Decider[Command, Event, LedgerState] = Decider(LedgerState(), decide, evolve)
 CANONICAL_FORM = "jcs-closed-1"
 OPENER = "system"  # the actor of event 0: nobody has a name yet

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ledger.chain import Entry
 from ledger.corrections import CorrectionConfirmed, CorrectionRecorded, CorrectionRevoked, CorrectionSuperseded
+from ledger.governance import OutboxSkipped
 from ledger.message import Move, Values
 from ledger.store import QUERIES, Write
 
@@ -50,8 +51,21 @@ def _tier(values: Values | None) -> str | None:
 
 
 def outbox_writes(entries: Sequence[Entry]) -> list[Write]:
-    """Return the statement that stores the effects of a group of entries, if there are any."""
+    """Return the statements that store the effects of a group of entries, and what is given up in it."""
     rows = [effect for entry in entries for effect in effects(entry)]
+    return [*_inserted(rows), *_skipped(entries)]
+
+
+def _skipped(entries: Sequence[Entry]) -> list[Write]:
+    facts = [entry.envelope.facts for entry in entries]
+    skips = [one for one in facts if isinstance(one, OutboxSkipped)]
+    if not skips:
+        return []
+    params = {"seqs": [one.position for one in skips], "targets": [one.target for one in skips]}
+    return [Write(QUERIES["skip_failures"], params)]
+
+
+def _inserted(rows: Sequence[Effect]) -> list[Write]:
     if not rows:
         return []
     params = {

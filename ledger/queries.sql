@@ -224,3 +224,75 @@ SELECT coalesce(max(seq), -1) FROM corrigenda.carried WHERE ledger = %(ledger)s 
 -- It only grows: another process may have come further meanwhile.
 INSERT INTO corrigenda.carried (ledger, task, seq) VALUES (%(ledger)s, %(task)s, %(seq)s)
 ON CONFLICT (ledger, task) DO UPDATE SET seq = greatest(corrigenda.carried.seq, excluded.seq)
+
+-- ---------------------------------------------------------------- what of the outbox could not be carried
+
+-- name: read_failures
+-- The times as the ledger writes them. After each attempt it is twice as long until the next one is due.
+SELECT seq, revision, signature, state, attempts, code, to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+       at + make_interval(secs => least(power(2, attempts), 300)) <= clock_timestamp()
+FROM corrigenda.outbox_failure
+WHERE ledger = %(ledger)s AND (%(signature)s::text IS NULL OR signature = %(signature)s)
+ORDER BY seq, revision, signature
+
+-- name: count_failures
+-- How many effects failed and are tried again, and how many are parked.
+SELECT count(*) FILTER (WHERE state = 'failing'), count(*) FILTER (WHERE state = 'parked')
+FROM corrigenda.outbox_failure
+WHERE ledger = %(ledger)s AND (%(signature)s::text IS NULL OR signature = %(signature)s)
+
+-- name: add_failures
+-- A first failure; one that another process has noted meanwhile counts once more. The last attempt parks it.
+INSERT INTO corrigenda.outbox_failure AS f (ledger, seq, revision, signature, state, attempts, code, at)
+SELECT %(ledger)s, u.seq, u.revision, %(signature)s, 'failing', 1, u.code, clock_timestamp()
+FROM unnest(%(seqs)s::bigint[], %(revisions)s::text[], %(codes)s::text[]) u(seq, revision, code)
+ON CONFLICT (ledger, seq, revision, signature) DO UPDATE
+SET attempts = f.attempts + 1, code = excluded.code, at = excluded.at,
+    state = CASE WHEN f.state IN ('parked', 'skipped') THEN f.state
+                 WHEN f.attempts + 1 >= %(attempts_max)s THEN 'parked' ELSE 'failing' END
+
+-- name: begin_attempts
+-- Counted before it is made: what ends the process each time is parked, too.
+UPDATE corrigenda.outbox_failure f
+SET attempts = f.attempts + 1, at = clock_timestamp(),
+    state = CASE WHEN f.attempts + 1 >= %(attempts_max)s THEN 'parked' ELSE 'failing' END
+FROM unnest(%(seqs)s::bigint[], %(revisions)s::text[]) u(seq, revision)
+WHERE f.ledger = %(ledger)s AND f.seq = u.seq AND f.revision = u.revision AND f.signature = %(signature)s
+  AND f.state = 'failing'
+
+-- name: end_attempts
+-- What became of them: settled, or failed again for a reason.
+UPDATE corrigenda.outbox_failure f
+SET state = CASE WHEN u.code = '' THEN 'settled' ELSE f.state END,
+    code = CASE WHEN u.code = '' THEN f.code ELSE u.code END, at = clock_timestamp()
+FROM unnest(%(seqs)s::bigint[], %(revisions)s::text[], %(codes)s::text[]) u(seq, revision, code)
+WHERE f.ledger = %(ledger)s AND f.seq = u.seq AND f.revision = u.revision AND f.signature = %(signature)s
+  AND f.state IN ('failing', 'parked')
+
+-- name: take_attempts_back
+-- The embedder answered nobody: it was not these texts.
+UPDATE corrigenda.outbox_failure f
+SET attempts = greatest(f.attempts - 1, 0), state = 'failing'
+FROM unnest(%(seqs)s::bigint[], %(revisions)s::text[]) u(seq, revision)
+WHERE f.ledger = %(ledger)s AND f.seq = u.seq AND f.revision = u.revision AND f.signature = %(signature)s
+  AND f.state IN ('failing', 'parked')
+
+-- name: retry_failures
+UPDATE corrigenda.outbox_failure f
+SET state = 'failing', attempts = 0, at = clock_timestamp()
+FROM unnest(%(seqs)s::bigint[]) u(seq)
+WHERE f.ledger = %(ledger)s AND f.seq = u.seq AND f.signature = %(signature)s AND f.state IN ('failing', 'parked')
+
+-- name: skip_failures
+-- In the transaction of the event that says so.
+UPDATE corrigenda.outbox_failure f SET state = 'skipped'
+FROM unnest(%(seqs)s::bigint[], %(targets)s::text[]) u(seq, target)
+WHERE f.ledger = %(ledger)s::text AND f.seq = u.seq AND f.signature = u.target AND f.state <> 'settled'
+
+-- name: read_outbox_places
+-- The effects of some events.
+SELECT o.seq, o.revision, o.effect, o.lineage
+FROM unnest(%(seqs)s::bigint[]) u(seq)
+CROSS JOIN LATERAL (
+    SELECT seq, revision, effect, lineage FROM corrigenda.outbox
+    WHERE ledger = %(ledger)s AND seq = u.seq ORDER BY revision LIMIT 100) o

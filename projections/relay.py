@@ -6,22 +6,23 @@ so carrying a row twice, or late, does no harm.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from ledger.errors import CorrigendaError
-from ledger.limits import INDEX_WAIT_S
-from ledger.store import OutboxRow
+from ledger import parking
+from ledger.errors import CorrigendaError, UnavailableError
+from ledger.limits import ATTEMPTS_MAX, INDEX_WAIT_S
 from ledger.verified import VerifiedLedger
+from projections.carrying import Carrier
+from projections.deadline import TOO_SLOW
 from projections.embedders import Embedder, Vectors
 from projections.index import Neighbour, VectorIndex
 from projections.index.disk import writer_lock
 from projections.index.partitions import PartitionedIndex
 from projections.index.snapshot import Loaded, Manifest, load, publish
-from projections.items import Item, Placed, partition, placed, streams_of
-from projections.vectors import StoredVectors
+from projections.items import Item, partition, streams_of
 
 __all__ = ["Drained", "Item", "Relay", "partition"]
 
@@ -30,11 +31,15 @@ INCARNATION = "1"
 
 
 class Drained(Struct, frozen=True):
-    """What a drain did: rows carried, those of them that no longer stood, rows that are left."""
+    """What a drain did: rows carried, those of them that no longer stood, rows that are left.
+
+    `settled` counts rows that had failed in an earlier drain, and are in now or not wanted any more.
+    """
 
     carried: int
     skipped: int
     pending: int
+    settled: int = 0
 
 
 class Relay:
@@ -54,6 +59,7 @@ class Relay:
         self._make_index = make_index
         self._embedder: Embedder | None = None
         self._index: PartitionedIndex | None = None
+        self._carrier: Carrier | None = None
         self._cursor = -1
         self._kept = -1
         self.opened_with = "not opened"
@@ -71,31 +77,66 @@ class Relay:
         """Return the position up to which the outbox has been carried."""
         return self._cursor
 
-    def drain(self, limit_s: float | None = None, progress: Callable[[int, int], None] | None = None) -> Drained:
-        """Carry the outbox up to the walk's head, or until `limit_s` has passed."""
+    def drain(
+        self,
+        limit_s: float | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        *,
+        exhaust: bool = False,
+    ) -> Drained:
+        """Carry the outbox up to the walk's head, or until `limit_s` has passed, whether the embedder answers or not.
+
+        With `exhaust` what an embedder fails on is tried until it is in or parked, else when it is due. Errors:
+        EMBEDDER_UNAVAILABLE (it fails on everything; nothing is passed for that).
+        """
         embedder = self.embedder
         if embedder is None:
             return Drained(0, 0, 0)
         if self.frozen:
             return Drained(0, 0, self.pending())
-        index = self._opened(embedder)
-        until, began = self._ledger.walk.position, time.monotonic()
+        carrier = self._opened(embedder)
+        until, stop_at = self._ledger.walk.position, None if limit_s is None else time.monotonic() + limit_s
         total = self.pending() if progress else 0
-        carried = skipped = 0
-        while self._cursor < until:
-            rows, reached = self._ledger.store.outbox_page(after=self._cursor, until=until, limit=PAGE_ROWS)
-            skipped += self._carry(index, embedder, rows)
-            carried += len(rows)
-            self._cursor = reached
-            if progress:
-                progress(carried, total)
-            if limit_s is not None and time.monotonic() - began > limit_s:
-                break
-        return Drained(carried, skipped, self.pending() if self._cursor < until else 0)
+        carried = skipped = settled = 0
+        try:
+            while self._cursor < until and not _is_past(stop_at):
+                rows, reached = self._ledger.store.outbox_page(after=self._cursor, until=until, limit=PAGE_ROWS)
+                skipped += carrier.carry(rows, stop_at)
+                carried += len(rows)
+                self._cursor = reached
+                if progress:
+                    progress(carried, total)
+            if self._cursor == until and not _is_past(stop_at):
+                settled = self._take_up(carrier, stop_at, exhaust=exhaust)
+        except UnavailableError as error:
+            if error.details.get("reason") != TOO_SLOW:
+                raise
+        pending = self.pending() if self._cursor < until or carrier.failing else 0
+        return Drained(carried, skipped, pending, settled)
 
     def pending(self) -> int:
-        """Return how many outbox rows lie above the cursor."""
-        return self._ledger.store.count("count_outbox", after=self._cursor)
+        """Return how many outbox rows lie above the cursor, or failed and will be tried again."""
+        failing = 0 if self._carrier is None else self._carrier.failing
+        return self._ledger.store.count("count_outbox", after=self._cursor) + failing
+
+    def parked(self) -> int:
+        """Return how many rows wait for a person, because the embedder has failed on them too often."""
+        return 0 if self.embedder is None else parking.counted(self._ledger.store, self.embedder.signature)[1]
+
+    def retry(self, positions: Sequence[int]) -> Drained:
+        """Try what failed at these positions as if it never had, once, and whatever else waits."""
+        if self.embedder is not None:
+            parking.Parking(self._ledger.store, self.embedder.signature).retry(positions)
+            self._opened(self.embedder).forget_notes()
+        return self.drain(exhaust=True)
+
+    def _take_up(self, carrier: Carrier, stop_at: float | None, *, exhaust: bool) -> int:
+        settled = carrier.take_up(self._cursor, stop_at, at_once=exhaust)
+        for _ in range(ATTEMPTS_MAX if exhaust else 0):
+            if not carrier.failing:
+                break
+            settled += carrier.take_up(self._cursor, stop_at, at_once=True)
+        return settled
 
     def look(self) -> int:
         """Return how many effects wait above the newest good generation, and change nothing: at `close` neither."""
@@ -130,7 +171,10 @@ class Relay:
 
     def keep(self) -> bool:
         """Publish what the replica holds as a durable generation, unless another process does; report whether."""
-        if self._index is None or self._embedder is None or self._cursor == self._kept:
+        carrier = self._carrier
+        if self._index is None or self._embedder is None or carrier is None:
+            return False
+        if self._cursor == self._kept and not carrier.changed:
             return False
         digest = self._ledger.walk.leaf_at(self._cursor)
         if digest is None:
@@ -139,7 +183,7 @@ class Relay:
             if not mine:
                 return False
             publish(self._home, self._manifest(self._embedder, digest), self._index.dump())
-        self._kept = self._cursor
+        self._kept, carrier.changed = self._cursor, False
         return True
 
     def close(self, *, wrote: bool) -> None:
@@ -156,8 +200,8 @@ class Relay:
             # The writes are stored and acknowledged; their effects stay in the outbox, and status counts them.
             return
 
-    def _opened(self, embedder: Embedder) -> PartitionedIndex:
-        if self._index is None:
+    def _opened(self, embedder: Embedder) -> Carrier:
+        if self._index is None or self._carrier is None:
             # Another process may just have kept a generation above our walk: a newer one would be set aside.
             self._ledger.catch_up()
             index = PartitionedIndex(embedder.dimension, self._make_index)
@@ -166,8 +210,8 @@ class Relay:
             if loaded.generation is not None:
                 index.restore(loaded.generation.contents)
                 self._cursor = self._kept = loaded.generation.manifest.position
-            self._index = index
-        return self._index
+            self._index, self._carrier = index, Carrier(self._ledger, embedder, index)
+        return self._carrier
 
     def _load(self, embedder: Embedder, *, only_look: bool = False) -> Loaded:
         return load(
@@ -191,19 +235,6 @@ class Relay:
             dimension=embedder.dimension,
         )
 
-    def _carry(self, index: PartitionedIndex, embedder: Embedder, rows: list[OutboxRow]) -> int:
-        """Bring the index in line for the items of some rows; return how many no longer stood."""
-        # The stream is the walk's word, not the row's. An item that no event knows is nobody's.
-        known = streams_of(self._ledger, (revision for _, revision, _, _ in rows))
-        items = [(Item(known.get(revision, lineage), revision), effect) for _, revision, effect, lineage in rows]
-        standing = placed(self._ledger, (item for item, _ in items if item.revision in known))
-        for item in {item for item, _ in items} - standing.keys():
-            index.remove(str(item))
-        self._put(index, embedder, standing)
-        return sum(1 for item, effect in items if effect == "put" and item not in standing)
 
-    def _put(self, index: PartitionedIndex, embedder: Embedder, standing: Mapping[Item, Placed]) -> None:
-        texts = {where.content: where.text for where in standing.values()}
-        vectors = StoredVectors(self._ledger, embedder).of(texts)
-        for item, where in standing.items():
-            index.put(where.partition, str(item), vectors[where.content])
+def _is_past(moment: float | None) -> bool:
+    return moment is not None and time.monotonic() > moment

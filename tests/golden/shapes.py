@@ -272,6 +272,7 @@ TYPES: dict[str, tuple[Check, Check]] = {
         closed(count=COUNT, kind=TEXT, origin=TEXT, root=HEX, size=COUNT),
         closed(ids=array(TEXT), recipient=maybe(TEXT)),
     ),
+    "outbox.skipped.v1": (closed(position=COUNT, target=TEXT), REASON),
     "policy.set.v1": (closed(setting=TEXT, value=maybe(TEXT)), closed(names=maybe(array(TEXT)), reason=maybe(TEXT))),
 }
 STREAMS = {
@@ -280,6 +281,7 @@ STREAMS = {
     "export": "led",
     "ledger": "led",
     "name": "name",
+    "outbox": "led",
     "policy": "pol",
     "tombstone": "tomb",
 }

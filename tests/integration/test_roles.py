@@ -18,7 +18,8 @@ TENANTS = {OURS: "local", THEIRS: "acme"}
 HISTORY = ("tenant", "event", "payload", "outbox", "evidence_object")
 READ_MODELS = ("revision", "directory", "revision_state", "edge", "log_entry", "correction", "rebuild")
 DERIVED = ("embedding", *READ_MODELS)
-TABLES = (*HISTORY, "head", "carried", *DERIVED)
+CARRYING = ("carried", "outbox_failure", "replica", "lease")
+TABLES = (*HISTORY, "head", *CARRYING, *DERIVED)
 LIVE = 2
 
 COLUMNS: dict[str, LiteralString] = {
@@ -39,6 +40,10 @@ COLUMNS: dict[str, LiteralString] = {
     " (%(ledger)s, 2, 'c', 'p', 'agent', 'human', 'active', 0)",
     "rebuild": "(ledger, gen, seq, projector) VALUES (%(ledger)s, 2, 0, 1)",
     "carried": "(ledger, task, seq) VALUES (%(ledger)s, 't', 0)",
+    "outbox_failure": "(ledger, seq, revision, signature, state, attempts, code, at)"
+    " VALUES (%(ledger)s, 0, 'r', 's', 'failing', 1, 'c', now())",
+    "replica": "(ledger, id, incarnation, cursor, seen_at) VALUES (%(ledger)s, 'i', 1, 0, now())",
+    "lease": "(ledger, target, owner, fence, cursor, expires_at) VALUES (%(ledger)s, 't', 'o', 1, 0, now())",
     "evidence_object": "(ledger, evidence, body) VALUES (%(ledger)s, 'e', 'b')",
 }
 MOVING = {table: "seq" for table in ("head", "carried", "directory", "log_entry", "rebuild")} | {
@@ -47,6 +52,9 @@ MOVING = {table: "seq" for table in ("head", "carried", "directory", "log_entry"
     "revision_state": "to_seq",
     "edge": "to_seq",
     "correction": "content_seq",
+    "outbox_failure": "attempts",
+    "replica": "cursor",
+    "lease": "fence",
 }
 CHANGES: dict[str, LiteralString] = {
     "UPDATE": "UPDATE corrigenda.{} SET ledger = ledger",
@@ -122,7 +130,7 @@ def test_the_writer_is_granted_no_change_of_history(two_ledgers: str, table: str
 
 
 @pytest.mark.parametrize("act", ["DELETE", "TRUNCATE"])
-@pytest.mark.parametrize("table", ["head", *DERIVED])
+@pytest.mark.parametrize("table", ["head", *CARRYING, *DERIVED])
 def test_the_writer_removes_nothing(two_ledgers: str, table: str, act: str) -> None:
     """Heads and read models are written over, and only the maintainer removes rows."""
     before = everything(two_ledgers)
@@ -131,7 +139,7 @@ def test_the_writer_removes_nothing(two_ledgers: str, table: str, act: str) -> N
     assert everything(two_ledgers) == before
 
 
-@pytest.mark.parametrize("table", ["head", *DERIVED])
+@pytest.mark.parametrize("table", ["head", *CARRYING, *DERIVED])
 def test_the_writer_writes_over_what_moves(two_ledgers: str, table: str) -> None:
     """A head, an embedding and a read model's row may be changed, in the ledger that was named."""
     assert attempt(two_ledgers, change("UPDATE", table)) == 1
@@ -234,14 +242,14 @@ def test_the_writer_adds_nothing_to_another_ledger(two_ledgers: str, table: str)
         see(connection, OURS)
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="violates row-level security policy"):
             connection.execute(inserting(table, COLUMNS[table]), row)
-    if table in ("head", *DERIVED):
+    if table in ("head", *CARRYING, *DERIVED):
         moving = sql.SQL("UPDATE corrigenda.{} SET ledger = 'another'").format(sql.Identifier(table))
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="violates row-level security policy"):
             attempt(two_ledgers, moving)
     assert everything(two_ledgers) == before
 
 
-@pytest.mark.parametrize("table", ["head", *DERIVED])
+@pytest.mark.parametrize("table", ["head", *CARRYING, *DERIVED])
 def test_the_writer_changes_nothing_of_another_ledger(two_ledgers: str, table: str) -> None:
     """RM-92: an UPDATE without a WHERE reaches the rows of the ledger that was named."""
     column = MOVING[table]
@@ -357,11 +365,13 @@ GRANTS = {
     "corrigenda_writer": {
         "SELECT": {"alembic_version", *TABLES},
         "INSERT": {*TABLES},
-        "UPDATE": {"head", "carried", *DERIVED},
+        "UPDATE": {"head", *CARRYING, *DERIVED},
     },
     "corrigenda_maintainer": {
-        "SELECT": {"alembic_version", "head", "outbox", *DERIVED},
-        "DELETE": {"outbox", *DERIVED},
+        "SELECT": {"alembic_version", "head", "outbox", "carried", "replica", *DERIVED},
+        "INSERT": {"carried"},
+        "UPDATE": {"carried"},
+        "DELETE": {"outbox", "replica", *DERIVED},
     },
     "corrigenda_eraser": {
         "SELECT": {"alembic_version", "head", "event", "payload", "embedding", "directory", "evidence_object"},
