@@ -469,6 +469,45 @@ class Recovery(Reply, frozen=True, kw_only=True):
     incarnation: int
 
 
+class OutboxItem(Reply, frozen=True, kw_only=True):
+    """What the event at `seq` asks of the index: to put or remove the revision or correction `id` of a stream.
+
+    `state` is waiting, failing (tried again later) or parked (waits for a person). Of what failed, `attempts`, the last
+    error's `code`, the time and the embedder's signature are known.
+    """
+
+    seq: int
+    id: str
+    stream: str
+    effect: str
+    state: str
+    attempts: int
+    code: str | None
+    at: str | None
+    embedder: str | None
+
+
+class Outbox(Reply, frozen=True, kw_only=True):
+    """What waits for the index, oldest first. `pending` counts what is carried by itself, `parked` what is not."""
+
+    items: tuple[OutboxItem, ...]
+    truncated: bool
+    pending: int
+    parked: int
+    position: int
+    incarnation: int
+
+
+class OutboxRetry(Reply, frozen=True, kw_only=True):
+    """What a retry did: the positions whose effects are settled now, and those that are parked again."""
+
+    ok: bool
+    settled: tuple[int, ...]
+    parked: tuple[int, ...]
+    position: int
+    incarnation: int
+
+
 class Check(Reply, frozen=True, kw_only=True, omit_defaults=True):
     """The outcome of one check of a verification. `status` is ok, failed or skipped; `why` says what limits it."""
 

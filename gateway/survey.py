@@ -7,6 +7,7 @@ from typing import Any
 
 from gateway import anchor_report
 from gateway.replies import Status
+from ledger.parking import waiting
 from ledger.store import Store
 from projections.lineage import QUERIES
 
@@ -19,7 +20,7 @@ def survey(
     """Return the screen; `chain` and `problem` are what the caller knows of the chain."""
     row = store.head()
     cursor, embedder, items = _generation(home / "index" / store.ledger)
-    pending = store.count("count_outbox", after=cursor)
+    pending, parked = waiting(store, embedder, cursor)
     live = {"gen": row.gen}
     return Status(
         ledger={
@@ -34,7 +35,7 @@ def survey(
         anchor=anchor_report.look(store, anchors),
         projections={"generation": row.gen, "version": row.projector},
         index={"cursor": cursor, "embedder": embedder, "items": items},
-        outbox={"pending": pending, "parked": 0},
+        outbox={"pending": pending, "parked": parked},
         index_pending=pending,
         memories={state: count for state, count in store.query(QUERIES["count_states"], live)},
         conflicts_open=int(store.query(QUERIES["count_conflicts"], live)[0][0]),

@@ -83,7 +83,10 @@ def failures(store: Store, signature: str | None = None) -> list[Failed]:
     return [Failed(*row) for row in store.query(QUERIES["read_failures"], {"signature": signature})]
 
 
-def counted(store: Store, signature: str | None) -> tuple[int, int]:
-    """Return how many effects failed and are tried again, and how many are parked: for an embedder, or for any."""
-    ((failing, parked),) = store.query(QUERIES["count_failures"], {"signature": signature})
-    return int(failing), int(parked)
+def waiting(store: Store, signature: str | None, after: int) -> tuple[int, int]:
+    """Return how many effects are carried by themselves, and how many are parked, for who has carried up to `after`.
+
+    Without a signature the failures of all embedders count.
+    """
+    ((pending, parked),) = store.query(QUERIES["count_waiting"], {"signature": signature, "after": after})
+    return max(int(pending), 0), int(parked)

@@ -202,6 +202,9 @@ WHERE ledger = %(ledger)s AND seq > %(after)s AND seq <= %(until)s ORDER BY seq,
 -- name: count_outbox
 SELECT count(*) FROM corrigenda.outbox WHERE ledger = %(ledger)s AND seq > %(after)s
 
+-- name: count_outbox_at
+SELECT count(*) FROM corrigenda.outbox WHERE ledger = %(ledger)s AND seq = %(seq)s
+
 -- name: read_vectors
 SELECT u.content, v.vector, v.seal
 FROM unnest(%(contents)s::bytea[]) u(content)
@@ -235,9 +238,13 @@ FROM corrigenda.outbox_failure
 WHERE ledger = %(ledger)s AND (%(signature)s::text IS NULL OR signature = %(signature)s)
 ORDER BY seq, revision, signature
 
--- name: count_failures
--- How many effects failed and are tried again, and how many are parked.
-SELECT count(*) FILTER (WHERE state = 'failing'), count(*) FILTER (WHERE state = 'parked')
+-- name: count_waiting
+-- What is carried by itself, for who has carried up to a position: the rows above it, without those that are parked or
+-- skipped, and those below that failed and are tried again. And how many are parked.
+SELECT (SELECT count(*) FROM corrigenda.outbox WHERE ledger = %(ledger)s AND seq > %(after)s)
+       + count(*) FILTER (WHERE state = 'failing' AND seq <= %(after)s)
+       - count(*) FILTER (WHERE state IN ('parked', 'skipped') AND seq > %(after)s),
+       count(*) FILTER (WHERE state = 'parked')
 FROM corrigenda.outbox_failure
 WHERE ledger = %(ledger)s AND (%(signature)s::text IS NULL OR signature = %(signature)s)
 
@@ -288,11 +295,3 @@ WHERE f.ledger = %(ledger)s AND f.seq = u.seq AND f.signature = %(signature)s AN
 UPDATE corrigenda.outbox_failure f SET state = 'skipped'
 FROM unnest(%(seqs)s::bigint[], %(targets)s::text[]) u(seq, target)
 WHERE f.ledger = %(ledger)s::text AND f.seq = u.seq AND f.signature = u.target AND f.state <> 'settled'
-
--- name: read_outbox_places
--- The effects of some events.
-SELECT o.seq, o.revision, o.effect, o.lineage
-FROM unnest(%(seqs)s::bigint[]) u(seq)
-CROSS JOIN LATERAL (
-    SELECT seq, revision, effect, lineage FROM corrigenda.outbox
-    WHERE ledger = %(ledger)s AND seq = u.seq ORDER BY revision LIMIT 100) o

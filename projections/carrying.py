@@ -57,7 +57,8 @@ class Carrier:
         self._parking.add({places[item][-1]: code for item, code in failed.items()})
         if failed:
             self.forget_notes()
-        self._taken_up |= {(seq, revision) for seq, revision, _, _ in rows} & self._noted.keys()
+        settled = {place for place, one in self._noted.items() if one.state == SETTLED}
+        self._taken_up |= settled & {(seq, revision) for seq, revision, _, _ in rows}
         self._settle({revision for _, revision, _, _ in rows} - {item.revision for item in failed})
         return sum(1 for item, effect in items if effect == "put" and item not in standing)
 

@@ -121,29 +121,28 @@ class Relay:
 
     def parked(self) -> int:
         """Return how many rows wait for a person, because the embedder has failed on them too often."""
-        return 0 if self.embedder is None else parking.counted(self._ledger.store, self.embedder.signature)[1]
+        embedder = self.embedder
+        return 0 if embedder is None else parking.waiting(self._ledger.store, embedder.signature, self._cursor)[1]
 
     def retry(self, positions: Sequence[int]) -> Drained:
-        """Try what failed at these positions as if it never had, once, and whatever else waits."""
+        """Try what failed at these positions as if it never had, and whatever else waits, as with `exhaust`."""
         if self.embedder is not None:
             parking.Parking(self._ledger.store, self.embedder.signature).retry(positions)
             self._opened(self.embedder).forget_notes()
         return self.drain(exhaust=True)
 
-    def _take_up(self, carrier: Carrier, stop_at: float | None, *, exhaust: bool) -> int:
-        settled = carrier.take_up(self._cursor, stop_at, at_once=exhaust)
-        for _ in range(ATTEMPTS_MAX if exhaust else 0):
-            if not carrier.failing:
-                break
-            settled += carrier.take_up(self._cursor, stop_at, at_once=True)
-        return settled
-
     def look(self) -> int:
-        """Return how many effects wait above the newest good generation, and change nothing: at `close` neither."""
+        """Return how many effects wait above what was `reached`, and change nothing: at `close` neither."""
+        embedder = self.embedder
+        signature = None if embedder is None else embedder.signature
+        return parking.waiting(self._ledger.store, signature, self.reached())[0]
+
+    def reached(self) -> int:
+        """Return up to where this replica, or the newest good generation if it is not open, holds the outbox."""
         if self._index is not None or self.embedder is None:
-            return self.pending()
+            return self._cursor
         found = self._load(self.embedder, only_look=True).generation
-        return self._ledger.store.count("count_outbox", after=-1 if found is None else found.manifest.position)
+        return -1 if found is None else found.manifest.position
 
     def open(self) -> None:
         """Load the newest durable generation, if there is an embedder."""
@@ -199,6 +198,14 @@ class Relay:
         except CorrigendaError:
             # The writes are stored and acknowledged; their effects stay in the outbox, and status counts them.
             return
+
+    def _take_up(self, carrier: Carrier, stop_at: float | None, *, exhaust: bool) -> int:
+        settled = carrier.take_up(self._cursor, stop_at, at_once=exhaust)
+        for _ in range(ATTEMPTS_MAX if exhaust else 0):
+            if not carrier.failing:
+                break
+            settled += carrier.take_up(self._cursor, stop_at, at_once=True)
+        return settled
 
     def _opened(self, embedder: Embedder) -> Carrier:
         if self._index is None or self._carrier is None:

@@ -10,6 +10,7 @@ from gateway.service.exporting import ExportActs
 from gateway.service.lists import Lists
 from gateway.service.memories import MemoryActs
 from gateway.service.operating import Operating
+from gateway.service.outbox import OutboxUse
 from gateway.service.policy import PolicyUse
 from gateway.service.reading import Reading
 from gateway.service.recalling import Recalling
@@ -32,5 +33,6 @@ class Gateway(
     EvidenceUse,
     ExportActs,
     Operating,
+    OutboxUse,
 ):
     """One ledger, as one actor uses it. A context manager; safe to share between threads."""

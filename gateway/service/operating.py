@@ -1,7 +1,9 @@
 """What keeps a ledger in use: imports, and recovery of what is derived from it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from gateway import schemas
 from gateway.importing import PepImport, Progress
 from gateway.models import differences
 from gateway.replies import (
@@ -10,10 +12,10 @@ from gateway.replies import (
     Recovery,
     Status,
 )
-from gateway.service.base import UseCases
+from gateway.service.base import UseCases, listed
 from projections.checking import PROJECTION_DRIFT
 from projections.rebuilding import rebuild
-from projections.recovery import recover
+from projections.recovery import recover, untouched
 from projections.relay import Relay
 
 
@@ -46,20 +48,39 @@ class Operating(UseCases):
             self._ledger.catch_up()
             return self._survey()
 
-    def recover(self, *, check_only: bool = False, dry_run: bool = False, progress: Progress | None = None) -> Recovery:
-        """Bring the index to the ledger's head and say what it took; or, with `check_only`, what it would take."""
+    def recover(
+        self,
+        *,
+        check_only: bool = False,
+        dry_run: bool = False,
+        only: Sequence[str] = ("index", "outbox", "claims"),
+        progress: Progress | None = None,
+    ) -> Recovery:
+        """Bring the index to the ledger's head and say what it took; or, with `check_only`, what it would take.
+
+        `only` names parts: index (a generation that cannot be used is made anew), outbox (what waits is carried, what
+        failed is tried until it is in or parked) and claims (of which there are none yet). The answer is not `ok` while
+        anything is parked.
+        """
         self._require("recover")
+        parts = schemas.parse(schemas.RecoveryRequest, only=listed(only)).only
         with self._writer.lock:
             self._ledger.catch_up()
-            done = recover(self._relay, check_only=check_only or dry_run, progress=progress)
-        if not (check_only or dry_run):
+            if parts == ("claims",):
+                done = untouched(self._relay)
+            else:
+                done = recover(
+                    self._relay, check_only=check_only or dry_run, outbox="outbox" in parts, progress=progress
+                )
+            parked = self._relay.parked()
+        if not (check_only or dry_run) and "outbox" in parts:
             self.carry_late()
         return Recovery(
-            ok=True,
+            ok=not parked,
             replayed=done.replayed,
             skipped=done.skipped,
-            parked=0,
-            repaired=0,
+            parked=parked,
+            repaired=done.settled,
             index={"action": done.action, "why": done.why},
             claims=(),
             position=self._reader.position,

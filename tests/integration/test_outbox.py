@@ -1,0 +1,278 @@
+"""The outbox: poison is parked while the rest goes on, a person retries or skips it, an outage is nobody's fault."""
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gateway.service import Gateway
+from ledger.errors import UnavailableError
+from ledger.limits import ATTEMPTS_MAX
+from projections import embedders
+from projections.carrying import NOTES_AGE_S
+from projections.embedders import Vectors
+from tests.house import WordsEmbedder, last_position, refused, rows, tamper, written
+from tests.integration.conftest import Here
+
+POISON, PLAIN, OTHER = "poison in the well", "tea is green", "the moon is a rock"
+
+
+class Poisonable(WordsEmbedder):
+    """An embedder that fails on some texts, or on all, or hangs."""
+
+    def __init__(self) -> None:
+        self.poison: str | None = "poison"
+        self.how = "raise"
+        self.out = False
+        self.hanging = threading.Event()
+        self.asked: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return a vector for each text, or fail as is set."""
+        self.asked += texts
+        if self.hanging.is_set():
+            time.sleep(2)
+        if self.out:
+            raise UnavailableError("EMBEDDER_UNAVAILABLE", "The embedder does not answer. Try again later.")
+        bad = [row for row, text in enumerate(texts) if self.poison and self.poison in text]
+        if bad and self.how == "raise":
+            raise ValueError(f"cannot tokenise {texts[bad[0]]}")
+        vectors = super().embed(texts)
+        for row in bad:
+            vectors[row] = np.nan
+        return vectors
+
+
+@pytest.fixture
+def embedder(monkeypatch: pytest.MonkeyPatch, words_embedder: None) -> Poisonable:
+    """Put an embedder that can be poisoned in place of the built-in one."""
+    made = Poisonable()
+    monkeypatch.setattr(embedders, "load", lambda name: None if name == embedders.NONE else made)
+    return made
+
+
+def failures(url: str) -> list[tuple[int, str, int, str]]:
+    """Return what is noted of each failure."""
+    return rows(url, "SELECT seq, state, attempts, code FROM corrigenda.outbox_failure ORDER BY seq")
+
+
+def found(gateway: Gateway, text: str) -> list[str | None]:
+    """Return the texts that a search finds."""
+    return [hit.content for hit in gateway.search(text).hits]
+
+
+# ---------------------------------------------------------------- poison
+
+
+@pytest.mark.parametrize("how", ["raise", "nan"])
+def test_poison_is_parked_and_the_rest_goes_on(
+    open_here: Here, ledger_url: str, embedder: Poisonable, how: str
+) -> None:
+    """OH-29: one text keeps failing: it is parked after five attempts, status and recovery say it, the rest is in."""
+    embedder.how = how
+    gateway = open_here()
+    receipts = [gateway.remember(text) for text in (PLAIN, POISON, OTHER)]
+    assert found(gateway, OTHER) == [OTHER, PLAIN]
+    assert gateway.status().outbox == {"pending": 3, "parked": 0}  # there is no generation yet
+    done = gateway.recover()
+    assert (done.ok, done.parked, done.index["action"]) == (False, 1, "none")
+    ((seq, state, attempts, code),) = failures(ledger_url)
+    assert (seq, state, attempts) == (receipts[1].events[-1].seq, "parked", ATTEMPTS_MAX)
+    assert code == "EMBEDDER_UNAVAILABLE: " + {"raise": "ValueError", "nan": "non_finite"}[how]
+    asked = len(embedder.asked)
+    assert not gateway.recover().ok
+    assert not gateway.recover(check_only=True).ok
+    assert (len(embedder.asked), failures(ledger_url)[0][2]) == (asked, ATTEMPTS_MAX)
+    assert gateway.status().outbox == {"pending": 0, "parked": 1}
+    open_here.broken = True
+
+
+def test_a_parked_text_is_not_tried_by_a_new_replica(
+    open_here: Here, ledger_url: str, home: Path, embedder: Poisonable
+) -> None:
+    """A replica that starts from nothing carries the rest, without asking for what is parked."""
+    gateway = open_here()
+    gateway.remember(POISON)
+    gateway.remember(PLAIN)
+    gateway.recover()
+    gateway.close()
+    (home / "index").rename(home / "elsewhere")
+    embedder.asked.clear()
+    anew = open_here()
+    done = anew.recover()
+    assert (done.ok, done.parked, embedder.asked) == (False, 1, [])
+    assert found(anew, PLAIN) == [PLAIN]
+    open_here.broken = True
+
+
+def test_what_failed_is_tried_again_when_it_is_due(open_here: Here, ledger_url: str, embedder: Poisonable) -> None:
+    """A text that failed once is in after a later drain, not before its time, and another home's replica has it too."""
+    gateway, beside = open_here(), open_here()
+    gateway.remember(POISON)
+    assert found(gateway, "the well") == found(beside, "the well") == []
+    embedder.poison = None
+    assert found(gateway, "the well") == []
+    tamper(ledger_url, ("UPDATE corrigenda.outbox_failure SET at = at - interval '1 hour'", ()))
+    wait_a_moment()
+    assert found(gateway, "the well") == [POISON]
+    assert failures(ledger_url)[0][1] == "settled"
+    assert found(beside, "the well") == [POISON]
+
+
+def test_a_parked_text_that_is_withdrawn_is_nobodys_concern(
+    open_here: Here, ledger_url: str, embedder: Poisonable
+) -> None:
+    """What is parked and then forgotten waits for nobody: recovery is ok again."""
+    gateway = open_here()
+    receipt = gateway.remember(POISON)
+    assert not gateway.recover().ok
+    gateway.forget(receipt.revision_id or "")
+    done = gateway.recover()
+    assert (done.ok, done.parked) == (True, 0)
+    assert failures(ledger_url)[0][1] == "settled"
+
+
+def test_a_stored_vector_never_parks(open_here: Here, ledger_url: str, embedder: Poisonable) -> None:
+    """A text whose vector is stored is found whatever the embedder says of it, in a new index too."""
+    embedder.poison = None
+    gateway = open_here()
+    receipt = gateway.remember(POISON)
+    assert found(gateway, POISON) == [POISON]
+    embedder.poison = "poison"
+    open_here(actor="human:bo").admit(receipt.revision_id or "", reason="it is so")
+    assert gateway.recover().ok
+    assert failures(ledger_url) == []
+
+
+# ---------------------------------------------------------------- an embedder that answers nobody
+
+
+def test_an_outage_counts_for_nobody(open_here: Here, ledger_url: str, embedder: Poisonable) -> None:
+    """An embedder that fails on every text parks none: all of it waits, and is carried when it answers again."""
+    gateway = open_here()
+    gateway.remember(POISON)
+    gateway.recover()  # parked, so that there is something to give back to
+    tamper(ledger_url, ("UPDATE corrigenda.outbox_failure SET state = 'failing', attempts = 2", ()))
+    embedder.out = True
+    gateway.remember(PLAIN)
+    for _ in range(ATTEMPTS_MAX + 1):
+        with refused("EMBEDDER_UNAVAILABLE"):
+            gateway.recover()
+    assert [(state, attempts) for _, state, attempts, _ in failures(ledger_url)] == [("failing", 2)]
+    embedder.out, embedder.poison = False, None
+    done = gateway.recover()
+    assert (done.ok, done.replayed, done.repaired) == (True, 1, 1)
+
+
+def test_a_hung_embedder_holds_nobody_longer_than_asked(open_here: Here, embedder: Poisonable) -> None:
+    """RM-102: a start waits for the embedder as long as it may and no longer, and says what is left; late results count
+    for nothing until they are asked for again.
+    """
+    first = open_here()
+    for text in (PLAIN, OTHER):
+        first.remember(text)
+    embedder.hanging.set()
+    began = time.monotonic()
+    left = first.index.drain(0.2)
+    assert time.monotonic() - began < 1
+    assert (left.carried, left.pending) == (0, 2)
+    embedder.hanging.clear()
+    while first.index.drain(5).pending:
+        time.sleep(0.1)  # the late call is still hanging, and no other one is begun beside it
+    assert set(found(first, PLAIN)) == {PLAIN, OTHER}
+
+
+# ---------------------------------------------------------------- what a person does
+
+
+def test_what_is_parked_is_listed_and_retried(open_here: Here, ledger_url: str, embedder: Poisonable) -> None:
+    """OH-29: the list names what waits and what is parked; a retry that helps settles it, another parks it."""
+    gateway = open_here()
+    receipt = gateway.remember(POISON)
+    seq = receipt.events[-1].seq
+    (waiting,) = gateway.outbox().items
+    assert (waiting.seq, waiting.id, waiting.state) == (seq, receipt.revision_id, "waiting")
+    gateway.recover()
+    (item,) = gateway.outbox(parked=True).items
+    assert (item.seq, item.stream, item.state, item.attempts) == (seq, receipt.memory_id, "parked", ATTEMPTS_MAX)
+    again = gateway.retry_outbox([seq])
+    assert (again.ok, again.parked, failures(ledger_url)[0][2]) == (False, (seq,), ATTEMPTS_MAX)
+    embedder.poison = None
+    done = gateway.retry_outbox([seq])
+    assert (done.ok, done.settled, gateway.outbox().items) == (True, (seq,), ())
+    assert found(gateway, POISON) == [POISON]
+    with refused("INVALID_TRANSITION"):
+        gateway.retry_outbox([seq])
+    with refused("EVENT_NOT_FOUND"):
+        gateway.retry_outbox([0])
+    with refused("VALIDATION_FAILED"):
+        gateway.retry_outbox([])
+
+
+def test_a_skip_is_an_event_with_a_reason(open_here: Here, ledger_url: str, embedder: Poisonable) -> None:
+    """A skip is recorded in the ledger's own stream, ends the parking, and is repeated without another event."""
+    gateway = open_here()
+    seq = gateway.remember(POISON).events[-1].seq
+    gateway.recover()
+    with refused("VALIDATION_FAILED"):
+        gateway.skip_outbox(seq, reason=" ")
+    assert gateway.skip_outbox(seq, reason="try", dry_run=True).outcome == "unchanged"
+    assert failures(ledger_url)[0][1] == "parked"
+    receipt = gateway.skip_outbox(seq, reason="a test of wells")
+    (event,) = written(ledger_url, above=seq)
+    assert (event.seq, event.type, event.stream[:4]) == (receipt.position, "outbox.skipped.v1", "led_")
+    assert event.facts == {"position": seq, "target": embedder.signature}
+    assert failures(ledger_url)[0][1] == "skipped"
+    done = gateway.recover()
+    assert (done.ok, done.parked, gateway.outbox().items) == (True, 0, ())
+    before = last_position(ledger_url)
+    assert gateway.skip_outbox(seq, reason="again").outcome == "unchanged"
+    assert last_position(ledger_url) == before
+    with refused("INVALID_TRANSITION"):
+        gateway.retry_outbox([seq])
+    embedder.poison = None
+    gateway.close()
+    assert found(open_here(), POISON) == []
+    open_here.broken = True
+
+
+def test_who_may_not_recover_does_nothing_to_the_outbox(open_here: Here, embedder: Poisonable) -> None:
+    """An agent is refused the list, the retry and the skip."""
+    agent = open_here(actor="agent:bot")
+    for act in (agent.outbox, lambda: agent.retry_outbox([1]), lambda: agent.skip_outbox(1, reason="no")):
+        with refused("FORBIDDEN_ACTOR"):
+            act()
+
+
+def test_an_empty_outbox_recovers_to_nothing(open_here: Here, ledger_url: str, embedder: Poisonable) -> None:
+    """OH-30: nothing waits: the recovery reports zero, and changes nothing in the ledger."""
+    gateway = open_here()
+    before = last_position(ledger_url)
+    done = gateway.recover()
+    assert (done.ok, done.replayed, done.skipped, done.parked, done.repaired) == (True, 0, 0, 0, 0)
+    assert last_position(ledger_url) == before
+
+
+@pytest.mark.parametrize("only", [["claims"], ["index"], ["outbox"]])
+def test_parts_of_a_recovery(open_here: Here, embedder: Poisonable, only: list[str]) -> None:
+    """Only the outbox part carries what waits; the index part leaves a good generation as it is; another is refused."""
+    first = open_here()
+    first.remember(PLAIN)
+    first.close()
+    gateway = open_here()
+    gateway.remember(OTHER)
+    done = gateway.recover(only=only)
+    assert done.replayed == (1 if only == ["outbox"] else 0)
+    with refused("VALIDATION_FAILED"):
+        gateway.recover(only=["everything"])
+
+
+# ---------------------------------------------------------------- hands
+
+
+def wait_a_moment() -> None:
+    """Wait until a replica looks at the notes again."""
+    time.sleep(NOTES_AGE_S + 0.05)
