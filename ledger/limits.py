@@ -36,6 +36,7 @@ CONTRADICTED_MAX = 10
 APPEND_ATTEMPTS_MAX = 5
 PAGE_EVENTS_MAX = 1_000
 INDEX_WAIT_S = 5.0
+LEASE_S = 30.0
 ATTEMPTS_MAX = 5  # of an embedder at one text, before it is parked
 
 QUEUE_MAX = 4_096

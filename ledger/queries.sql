@@ -295,3 +295,21 @@ WHERE f.ledger = %(ledger)s AND f.seq = u.seq AND f.signature = %(signature)s AN
 UPDATE corrigenda.outbox_failure f SET state = 'skipped'
 FROM unnest(%(seqs)s::bigint[], %(targets)s::text[]) u(seq, target)
 WHERE f.ledger = %(ledger)s::text AND f.seq = u.seq AND f.signature = u.target AND f.state <> 'settled'
+
+-- ---------------------------------------------------------------- who carries it into shared targets
+
+-- name: take_lease
+-- Nothing comes back while somebody else's has not ended. A holder that asks again is a new one: it may have died.
+INSERT INTO corrigenda.lease AS l (ledger, target, owner, fence, cursor, expires_at)
+VALUES (%(ledger)s, %(target)s, %(owner)s, 1, -1, clock_timestamp() + make_interval(secs => %(seconds)s))
+ON CONFLICT (ledger, target) DO UPDATE
+SET owner = excluded.owner, fence = l.fence + 1, expires_at = excluded.expires_at
+WHERE l.expires_at <= clock_timestamp() OR l.owner = excluded.owner
+RETURNING fence, cursor
+
+-- name: keep_lease
+-- Nothing comes back from one that was taken over.
+UPDATE corrigenda.lease
+SET cursor = greatest(cursor, %(cursor)s), expires_at = clock_timestamp() + make_interval(secs => %(seconds)s)
+WHERE ledger = %(ledger)s AND target = %(target)s AND fence = %(fence)s
+RETURNING cursor
