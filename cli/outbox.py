@@ -1,4 +1,4 @@
-"""`corrigenda outbox`: what the index has still to be told, and what could not be told. Exit 9 while a retry fails."""
+"""`corrigenda outbox`: what the index has still to be told, and what could not be told. Exit 9 if a retry fails."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +65,23 @@ def skip(session: Session, position: int, reason: str, idempotency_key: str | No
     with session.gateway(create=False, replay=False) as gateway:
         receipt = gateway.skip_outbox(position, reason=reason, idempotency_key=idempotency_key, dry_run=dry_run)
     give_receipt(session, receipt, dry_run=dry_run)
+
+
+@outbox.command(
+    cls=Verb, epilog="\b\nExample:\n  corrigenda outbox prune --dry-run --database-url postgresql://owner@host/ledger"
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@pass_session
+def prune(session: Session, dry_run: bool) -> None:
+    """Remove the rows that no replica of the index needs any more, as the maintainer.
+
+    That is what every home that was used in the last seven days has in its index, and what is older than seven days. A
+    replica that missed it makes the rows again from the events.
+    """
+    with session.bare(create=False) as bare:
+        done = bare.prune_outbox(dry_run=dry_run)
+    verb = "would go" if dry_run else "removed"
+    give(session, done, lambda: f"{count(done['rows'], 'row')} {verb}, up to position {done['mark']}")
 
 
 def _table(found: "Outbox") -> str:

@@ -35,6 +35,7 @@ from ledger.verified import VerifiedLedger
 from ledger.verify import verify
 from migrations import LATEST
 from projections.checking import Check
+from projections.replicas import sweep
 
 WALKED_EVENTS_MAX = 50_000
 Document = dict[str, Any]  # Any: JSON
@@ -166,6 +167,15 @@ class BareGateway:
     def models_status(self) -> ModelsStatus:
         """Return which generation of the read models is live, and whether another one is being built."""
         return models.status(self._opened())
+
+    def prune_outbox(self, *, dry_run: bool = False) -> Document:
+        """Remove, as the maintainer, the rows of the outbox that no replica needs; what is removed can be made again.
+
+        That is what every replica which was seen in the last seven days has carried, and what is older than that.
+        Errors: FORBIDDEN_ACTOR (the URL's role is not a member of corrigenda_maintainer).
+        """
+        swept = sweep(Store(self._as_owner(), self._opened().ledger), dry_run=dry_run)
+        return {"mark": swept.mark, "rows": swept.rows, "replicas": swept.replicas, "dry_run": dry_run}
 
     def _pin(self, checkpoint: bytes) -> None:
         """Let trust in the anchor begin with a checkpoint that was borne out; an anchor is built if there is none."""

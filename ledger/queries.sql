@@ -313,3 +313,9 @@ UPDATE corrigenda.lease
 SET cursor = greatest(cursor, %(cursor)s), expires_at = clock_timestamp() + make_interval(secs => %(seconds)s)
 WHERE ledger = %(ledger)s AND target = %(target)s AND fence = %(fence)s
 RETURNING cursor
+
+-- name: report_replica
+INSERT INTO corrigenda.replica (ledger, id, incarnation, cursor, seen_at)
+VALUES (%(ledger)s, %(id)s, %(incarnation)s, %(cursor)s, clock_timestamp())
+ON CONFLICT (ledger, id) DO UPDATE
+SET incarnation = excluded.incarnation, cursor = excluded.cursor, seen_at = excluded.seen_at

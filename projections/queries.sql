@@ -344,3 +344,43 @@ ORDER BY content_seq LIMIT %(limit)s
 -- name: any_correction
 SELECT EXISTS (SELECT 1 FROM corrigenda.correction
                WHERE ledger = %(ledger)s AND gen = %(gen)s AND project = %(project)s)
+
+-- ---------------------------------------------------------------- sweeping the outbox
+
+-- name: as_maintainer
+-- For the rest of a transaction; and it may take long.
+SELECT set_config('role', 'corrigenda_maintainer', true), set_config('statement_timeout', '0', true)
+
+-- name: find_mark
+-- Up to where every live replica has carried the outbox, or all is old; never beyond what else reads it has come to.
+SELECT least(
+    (SELECT seq FROM corrigenda.head WHERE ledger = %(ledger)s),
+    coalesce((SELECT min(seq) FROM corrigenda.carried WHERE ledger = %(ledger)s AND task <> %(pruned)s), -1),
+    greatest(
+        (SELECT min(cursor) FROM corrigenda.replica
+         WHERE ledger = %(ledger)s AND seen_at > clock_timestamp() - make_interval(days => %(days)s)),
+        (SELECT max(seq) FROM corrigenda.log_entry
+         WHERE ledger = %(ledger)s AND gen = %(gen)s
+           AND at < to_char((clock_timestamp() - make_interval(days => %(days)s)) AT TIME ZONE 'UTC',
+                            'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')),
+        -1))
+
+-- name: count_outbox_until
+SELECT count(*) FROM corrigenda.outbox WHERE ledger = %(ledger)s AND seq <= %(until)s
+
+-- name: delete_outbox
+WITH gone AS (
+    DELETE FROM corrigenda.outbox WHERE ledger = %(ledger)s AND seq BETWEEN %(first)s AND %(last)s RETURNING 1
+)
+SELECT count(*) FROM gone
+
+-- name: count_unseen
+SELECT count(*) FROM corrigenda.replica
+WHERE ledger = %(ledger)s AND seen_at <= clock_timestamp() - make_interval(days => %(days)s)
+
+-- name: delete_unseen
+WITH gone AS (
+    DELETE FROM corrigenda.replica
+    WHERE ledger = %(ledger)s AND seen_at <= clock_timestamp() - make_interval(days => %(days)s) RETURNING 1
+)
+SELECT count(*) FROM gone

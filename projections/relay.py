@@ -23,6 +23,7 @@ from projections.index.disk import writer_lock
 from projections.index.partitions import PartitionedIndex
 from projections.index.snapshot import Loaded, Manifest, load, publish
 from projections.items import Item, partition, streams_of
+from projections.replicas import next_rows, report
 
 __all__ = ["Drained", "Item", "Relay", "partition"]
 
@@ -100,7 +101,7 @@ class Relay:
         carried = skipped = settled = 0
         try:
             while self._cursor < until and not _is_past(stop_at):
-                rows, reached = self._ledger.store.outbox_page(after=self._cursor, until=until, limit=PAGE_ROWS)
+                rows, reached = next_rows(self._ledger, after=self._cursor, until=until, limit=PAGE_ROWS)
                 skipped += carrier.carry(rows, stop_at)
                 carried += len(rows)
                 self._cursor = reached
@@ -183,6 +184,7 @@ class Relay:
                 return False
             publish(self._home, self._manifest(self._embedder, digest), self._index.dump())
         self._kept, carrier.changed = self._cursor, False
+        self._report()
         return True
 
     def close(self, *, wrote: bool) -> None:
@@ -217,8 +219,12 @@ class Relay:
             if loaded.generation is not None:
                 index.restore(loaded.generation.contents)
                 self._cursor = self._kept = loaded.generation.manifest.position
+                self._report()
             self._index, self._carrier = index, Carrier(self._ledger, embedder, index)
         return self._carrier
+
+    def _report(self) -> None:
+        report(self._ledger.store, self._home, incarnation=int(INCARNATION), cursor=self._kept)
 
     def _load(self, embedder: Embedder, *, only_look: bool = False) -> Loaded:
         return load(

@@ -66,8 +66,8 @@ class Here:
 
     def __call__(self, **settings: Any) -> Gateway:  # Any: what corrigenda.open takes
         """Return an open gateway, Ana's on the project atlas unless something else is asked for."""
-        given = {"project": PROJECT, "actor": ACTOR, **settings}
-        opened = corrigenda.open(self.ledger_url, home=self.home, **given)
+        given = {"home": self.home, "project": PROJECT, "actor": ACTOR, **settings}
+        opened = corrigenda.open(self.ledger_url, **given)
         self._opened.append(opened)
         return opened
 

@@ -1,0 +1,103 @@
+"""Which replicas there are and how far each is, and the rows of the outbox that none of them needs any more.
+
+What is removed is marked first. A replica below the mark, an old copy or one that was not seen for long, makes the rows
+up to there again from the events, so nothing depends on who has reported.
+"""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from ledger.clock import new_ulid
+from ledger.errors import CorrigendaError
+from ledger.outbox import effects
+from ledger.sql import load
+from ledger.store import OutboxRow, Store
+from ledger.verified import VerifiedLedger
+
+QUERIES = load("projections")
+
+PRUNED = "pruned"
+LIVE_DAYS = 7  # how long after its last report a replica's rows are kept, and how old rows may become
+_PAGE_EVENTS = 500
+_PAGE_POSITIONS = 50_000
+
+
+class Swept(Struct, frozen=True, kw_only=True):
+    """Up to which position the outbox was removed, how many rows that were, and how many replicas nobody has seen."""
+
+    mark: int
+    rows: int
+    replicas: int
+
+
+def report(store: Store, home: Path, *, incarnation: int, cursor: int) -> None:
+    """Say how far the durable generation of a home is. It is no harm if that cannot be said."""
+    try:
+        store.write("report_replica", id=_identity(home), incarnation=incarnation, cursor=cursor)
+    except (CorrigendaError, OSError):
+        return
+
+
+def next_rows(ledger: VerifiedLedger, *, after: int, until: int, limit: int) -> tuple[list[OutboxRow], int]:
+    """Return the next rows of the outbox, those that were removed made again, and the position that they reach."""
+    rows, reached = ledger.store.outbox_page(after=after, until=until, limit=limit)
+    mark = ledger.store.count("read_carried", task=PRUNED)  # read after the rows: it is set before they go
+    if mark <= after:
+        return rows, reached
+    reached = min(mark, until, after + _PAGE_EVENTS)
+    made = (one for entry in ledger.entries(after + 1, reached + 1) for one in effects(entry))
+    return [(one.position, one.revision, one.effect, one.lineage) for one in made], reached
+
+
+def sweep(store: Store, *, dry_run: bool) -> Swept:
+    """Remove the outbox rows that every live replica has carried, or that are old; and replicas that nobody has seen.
+
+    `store` is the owner's, or that of a member of corrigenda_maintainer. Errors: FORBIDDEN_ACTOR.
+    """
+    with store.transaction() as connection:
+        connection.execute(QUERIES["as_maintainer"].encode())
+        gen = store.head().gen
+        ((found,),) = store.query(QUERIES["find_mark"], {"gen": gen, "pruned": PRUNED, "days": LIVE_DAYS})
+        before = store.count("read_carried", task=PRUNED)
+        mark = max(int(found), before)
+        if dry_run:
+            return Swept(mark=mark, rows=_rows_up_to(store, mark), replicas=_unseen(store, "count_unseen"))
+        store.write("mark_carried", task=PRUNED, seq=mark)
+    starts = range(0, mark + 1, _PAGE_POSITIONS)
+    rows = sum(_removed(store, first, min(first + _PAGE_POSITIONS - 1, mark)) for first in starts)
+    with store.transaction() as connection:
+        connection.execute(QUERIES["as_maintainer"].encode())
+        return Swept(mark=mark, rows=rows, replicas=_unseen(store, "delete_unseen"))
+
+
+def _removed(store: Store, first: int, last: int) -> int:
+    with store.transaction() as connection:
+        connection.execute(QUERIES["as_maintainer"].encode())
+        ((rows,),) = store.query(QUERIES["delete_outbox"], {"first": first, "last": last})
+        return int(rows)
+
+
+def _rows_up_to(store: Store, mark: int) -> int:
+    ((rows,),) = store.query(QUERIES["count_outbox_until"], {"until": mark})
+    return int(rows)
+
+
+def _unseen(store: Store, query: str) -> int:
+    ((replicas,),) = store.query(QUERIES[query], {"days": LIVE_DAYS})
+    return int(replicas)
+
+
+def _identity(home: Path) -> str:
+    """Return the name of a home's replica, given to it at its first report."""
+    path = home / "replica"
+    try:
+        return path.read_text(encoding="ascii").strip() or _named(path)
+    except FileNotFoundError:
+        return _named(path)
+
+
+def _named(path: Path) -> str:
+    name = new_ulid()
+    path.write_text(f"{name}\n", encoding="ascii")
+    return name
