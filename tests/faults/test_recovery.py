@@ -7,6 +7,7 @@ import pytest
 from gateway.bootstrap import open_gateway
 from gateway.service import Gateway
 from ledger.errors import UnavailableError
+from ledger.limits import ATTEMPTS_MAX
 from projections.embedders import Vectors
 from tests.faults.children import Counting
 from tests.faults.ledger_hands import (
@@ -23,6 +24,8 @@ from tests.faults.ledger_hands import (
     run,
     tree,
 )
+from tests.house import rows as house_rows
+from tests.house import tamper
 
 BEFORE = ["the moon is a rock", "tea is brewed at ninety degrees"]
 TEXTS = ["the harbour closes at nine", "gulls nest on the north pier", "the ferry leaves from quay seven"]
@@ -155,6 +158,30 @@ def test_two_recoveries_at_once_do_no_harm(begun: Document, tmp_path: Path) -> N
     with opened(begun) as gateway:
         assert gateway.recover().replayed == 0
         assert [first_hit(gateway, text) for text in TEXTS] == TEXTS
+    assert_in_order(begun)
+
+
+def test_a_text_that_ends_the_process_is_parked(begun: Document, counting: Counting) -> None:
+    """OH-29: an attempt is counted before it is made, so what kills each process that tries it is parked, too."""
+    url = begun["database_url"]
+    ((seq, revision),) = house_rows(url, "SELECT seq, revision FROM corrigenda.outbox ORDER BY seq LIMIT 1")
+    tamper(
+        url,
+        (
+            "INSERT INTO corrigenda.outbox_failure SELECT ledger, seq, revision, %s, 'failing', %s, 'c', now() "
+            "FROM corrigenda.outbox WHERE seq = %s",
+            (counting.signature, ATTEMPTS_MAX - 2, seq),
+        ),
+        ("DELETE FROM corrigenda.embedding", ()),
+    )
+    for _ in range(2):
+        kill("recover", begun, "before the embedding")
+    with opened(begun) as gateway:
+        done = gateway.recover()
+        assert (done.ok, done.parked, counting.embedded) == (False, 1, [])
+        (parked,) = gateway.outbox(parked=True).items
+        assert (parked.id, parked.attempts) == (revision, ATTEMPTS_MAX)
+        assert gateway.retry_outbox([seq]).ok
     assert_in_order(begun)
 
 

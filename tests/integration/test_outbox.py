@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -145,6 +146,20 @@ def test_a_stored_vector_never_parks(open_here: Here, ledger_url: str, embedder:
     open_here(actor="human:bo").admit(receipt.revision_id or "", reason="it is so")
     assert gateway.recover().ok
     assert failures(ledger_url) == []
+
+
+def test_two_recoveries_at_once_park_once(open_here: Here, ledger_url: str, embedder: Poisonable) -> None:
+    """Two recoveries that meet one poisoned text end alike: it is parked, the rest is in, and neither fails."""
+    writer = open_here()
+    for text in (PLAIN, POISON, OTHER):
+        writer.remember(text)
+    gateways = [open_here(), open_here()]
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(Gateway.recover, gateways))
+    assert [(one.ok, one.parked) for one in done] == [(False, 1)] * 2
+    assert [state for _, state, _, _ in failures(ledger_url)] == ["parked"]
+    assert [set(found(one, "tea moon")) for one in gateways] == [{PLAIN, OTHER}] * 2
+    open_here.broken = True
 
 
 # ---------------------------------------------------------------- an embedder that answers nobody
