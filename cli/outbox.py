@@ -68,18 +68,18 @@ def skip(session: Session, position: int, reason: str, idempotency_key: str | No
 
 
 @outbox.command(
-    cls=Verb, epilog="\b\nExample:\n  corrigenda outbox prune --dry-run --database-url postgresql://owner@host/ledger"
+    cls=Verb, epilog="\b\nExample:\n  corrigenda outbox sweep --dry-run --database-url postgresql://owner@host/ledger"
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @pass_session
-def prune(session: Session, dry_run: bool) -> None:
+def sweep(session: Session, dry_run: bool) -> None:
     """Remove the rows that no replica of the index needs any more, as the maintainer.
 
     That is what every home that was used in the last seven days has in its index, and what is older than seven days. A
     replica that missed it makes the rows again from the events.
     """
     with session.bare(create=False) as bare:
-        done = bare.prune_outbox(dry_run=dry_run)
+        done = bare.sweep_outbox(dry_run=dry_run)
     verb = "would go" if dry_run else "removed"
     give(session, done, lambda: f"{count(done['rows'], 'row')} {verb}, up to position {done['mark']}")
 

@@ -168,7 +168,7 @@ class BareGateway:
         """Return which generation of the read models is live, and whether another one is being built."""
         return models.status(self._opened())
 
-    def prune_outbox(self, *, dry_run: bool = False) -> Document:
+    def sweep_outbox(self, *, dry_run: bool = False) -> Document:
         """Remove, as the maintainer, the rows of the outbox that no replica needs; what is removed can be made again.
 
         That is what every replica which was seen in the last seven days has carried, and what is older than that.

@@ -355,7 +355,7 @@ SELECT set_config('role', 'corrigenda_maintainer', true), set_config('statement_
 -- Up to where every live replica has carried the outbox, or all is old; never beyond what else reads it has come to.
 SELECT least(
     (SELECT seq FROM corrigenda.head WHERE ledger = %(ledger)s),
-    coalesce((SELECT min(seq) FROM corrigenda.carried WHERE ledger = %(ledger)s AND task <> %(pruned)s), -1),
+    coalesce((SELECT min(seq) FROM corrigenda.carried WHERE ledger = %(ledger)s AND task <> %(swept)s), -1),
     greatest(
         (SELECT min(cursor) FROM corrigenda.replica
          WHERE ledger = %(ledger)s AND seen_at > clock_timestamp() - make_interval(days => %(days)s)),

@@ -17,7 +17,7 @@ from ledger.verified import VerifiedLedger
 
 QUERIES = load("projections")
 
-PRUNED = "pruned"
+SWEPT = "swept"
 LIVE_DAYS = 7  # how long after its last report a replica's rows are kept, and how old rows may become
 _PAGE_EVENTS = 500
 _PAGE_POSITIONS = 50_000
@@ -42,7 +42,7 @@ def report(store: Store, home: Path, *, incarnation: int, cursor: int) -> None:
 def next_rows(ledger: VerifiedLedger, *, after: int, until: int, limit: int) -> tuple[list[OutboxRow], int]:
     """Return the next rows of the outbox, those that were removed made again, and the position that they reach."""
     rows, reached = ledger.store.outbox_page(after=after, until=until, limit=limit)
-    mark = ledger.store.count("read_carried", task=PRUNED)  # read after the rows: it is set before they go
+    mark = ledger.store.count("read_carried", task=SWEPT)  # read after the rows: it is set before they go
     if mark <= after:
         return rows, reached
     reached = min(mark, until, after + _PAGE_EVENTS)
@@ -58,12 +58,12 @@ def sweep(store: Store, *, dry_run: bool) -> Swept:
     with store.transaction() as connection:
         connection.execute(QUERIES["as_maintainer"].encode())
         gen = store.head().gen
-        ((found,),) = store.query(QUERIES["find_mark"], {"gen": gen, "pruned": PRUNED, "days": LIVE_DAYS})
-        before = store.count("read_carried", task=PRUNED)
+        ((found,),) = store.query(QUERIES["find_mark"], {"gen": gen, "swept": SWEPT, "days": LIVE_DAYS})
+        before = store.count("read_carried", task=SWEPT)
         mark = max(int(found), before)
         if dry_run:
             return Swept(mark=mark, rows=_rows_up_to(store, mark), replicas=_unseen(store, "count_unseen"))
-        store.write("mark_carried", task=PRUNED, seq=mark)
+        store.write("mark_carried", task=SWEPT, seq=mark)
     starts = range(0, mark + 1, _PAGE_POSITIONS)
     rows = sum(_removed(store, first, min(first + _PAGE_POSITIONS - 1, mark)) for first in starts)
     with store.transaction() as connection:

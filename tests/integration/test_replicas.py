@@ -14,10 +14,10 @@ FIRST, SECOND, THIRD = "the harbour closes at nine", "gulls nest on the pier", "
 AGO = "UPDATE corrigenda.replica SET seen_at = seen_at - interval '8 days'"
 
 
-def prune(url: str, home: Path, **how: bool) -> dict[str, object]:
+def sweep(url: str, home: Path, **how: bool) -> dict[str, object]:
     """Sweep the outbox as the owner."""
     with open_bare(database_url=as_owner(url), home=home, create=False) as bare:
-        return bare.prune_outbox(**how)
+        return bare.sweep_outbox(**how)
 
 
 def outbox(url: str) -> list[int]:
@@ -55,11 +55,11 @@ def test_what_every_live_replica_has_is_removed(open_here: Here, ledger_url: str
         slow.index.open()
         slow.index.frozen = True
         before = outbox(ledger_url)
-        assert prune(ledger_url, home, dry_run=True) == {"mark": before[0], "rows": 1, "replicas": 0, "dry_run": True}
+        assert sweep(ledger_url, home, dry_run=True) == {"mark": before[0], "rows": 1, "replicas": 0, "dry_run": True}
         assert outbox(ledger_url) == before
-        assert prune(ledger_url, home)["rows"] == 1
+        assert sweep(ledger_url, home)["rows"] == 1
         tamper(ledger_url, (f"{AGO} WHERE cursor = %s", (before[0],)))
-        done = prune(ledger_url, home)
+        done = sweep(ledger_url, home)
         assert (done["rows"], done["replicas"], outbox(ledger_url)) == (len(before) - 1, 1, [])
 
 
@@ -68,7 +68,7 @@ def test_a_replica_below_the_mark_makes_the_rows_again(
     open_here: Here, ledger_url: str, home: Path, two_homes: Path, from_nothing: bool
 ) -> None:
     """OH-31: an old generation, or none, comes to the same index as one that carried every row."""
-    prune(ledger_url, home)
+    sweep(ledger_url, home)
     assert outbox(ledger_url) == []
     if from_nothing:
         shutil.rmtree(two_homes / "index")
@@ -83,19 +83,19 @@ def test_a_replica_below_the_mark_makes_the_rows_again(
 def test_old_rows_go_without_any_replica(open_here: Here, ledger_url: str, home: Path, two_homes: Path) -> None:
     """Rows of more than seven days ago are removed though nobody reports."""
     tamper(ledger_url, ("DELETE FROM corrigenda.replica", ()))
-    assert prune(ledger_url, home)["rows"] == 0
+    assert sweep(ledger_url, home)["rows"] == 0
     tamper(ledger_url, ("UPDATE corrigenda.log_entry SET at = '2020-01-01T00:00:00.000000Z'", ()))
-    assert prune(ledger_url, home)["rows"] == 4
+    assert sweep(ledger_url, home)["rows"] == 4
 
 
 def test_what_waits_for_a_check_is_kept(open_here: Here, ledger_url: str, home: Path, two_homes: Path) -> None:
     """What the late check for contradictions has not read is not removed, whatever the index holds."""
     tamper(ledger_url, ("UPDATE corrigenda.carried SET seq = 0", ()))
-    assert prune(ledger_url, home)["rows"] == 0
+    assert sweep(ledger_url, home)["rows"] == 0
 
 
 def test_the_writer_removes_nothing(open_here: Here, ledger_url: str, home: Path, two_homes: Path) -> None:
     """Who serves a ledger is no member of the maintainer."""
     with open_bare(database_url=ledger_url, home=home, create=False) as bare, refused("FORBIDDEN_ACTOR"):
-        bare.prune_outbox()
+        bare.sweep_outbox()
     assert len(outbox(ledger_url)) == 4

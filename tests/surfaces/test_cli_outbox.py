@@ -64,7 +64,7 @@ def test_what_is_parked_is_exit_9_until_a_person_has_decided(embedder: Poisonabl
     assert answer("recover")["ok"]
     assert corrigenda("outbox", "list").out == "nothing waits\n"
     assert answer("memories", "search", "the well")["hits"][0]["content"] == "poison in the well"
-    swept = answer("outbox", "prune", "--dry-run", "--database-url", as_owner(ledger_url))
+    swept = answer("outbox", "sweep", "--dry-run", "--database-url", as_owner(ledger_url))
     assert (swept["dry_run"], swept["replicas"]) == (True, 0)
 
 
