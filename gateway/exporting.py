@@ -41,6 +41,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     out: Path
     complete: bool
     last: int
+    size: int | None  # of the checkpoint, where it was recorded before; else that of all that the anchor holds
     payloads: str | frozenset[str]  # all, none, or the ids of revisions
     recipient: str | None
 
@@ -98,7 +99,7 @@ class Exporting:
             raise _nothing(wanted.last)
         opened = self._opened()
         with signing.alone(self._files.signing):
-            note = checkpoints.covering(self._ledger.walk.anchor, self._files, opened, max(chosen))
+            note = checkpoints.covering(self._ledger.walk.anchor, self._files, opened, max(chosen), wanted.size)
         key = checkpoints.signing_key(self._files, opened)
         checkpoint = notes.parse_checkpoint(notes.parse_note(note).text)
         exported = [self._exported(item, salt, body, wanted) for item, salt, body in self._whole(chosen)]
@@ -187,6 +188,12 @@ class Exporting:
         }
 
 
+def measured(path: Path) -> int:
+    """Return what a bundle takes on disk, in bytes."""
+    files = [one for one in path.rglob("*") if one.is_file()] if path.is_dir() else [path]
+    return sum(one.stat().st_size for one in files)
+
+
 def hand_out(made: Made, out: Path) -> int:
     """Put a recorded bundle where it was asked for, and return its size in bytes. Errors: VALIDATION_FAILED."""
     try:
@@ -229,4 +236,4 @@ def _beyond(state: LineageState) -> set[str]:
     return named - state.revisions.keys()
 
 
-__all__ = ["ALL", "NONE", "Exporting", "Made", "Wanted", "hand_out"]
+__all__ = ["ALL", "NONE", "Exporting", "Made", "Wanted", "hand_out", "measured"]

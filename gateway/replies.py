@@ -496,14 +496,15 @@ class Verification(Reply, frozen=True, kw_only=True):
 class Export(Reply, frozen=True, kw_only=True):
     """A bundle that was handed out: where it lies, what it proves, and the event that records it.
 
-    `size` and `root` are the checkpoint's; `bytes` is what the bundle takes on disk.
+    `payloads_withheld` is None where a bundle was there already. `size` and `root` are the checkpoint's; `bytes` is
+    what the bundle takes on disk.
     """
 
     path: str
     kind: str
     profile: str
     events: int
-    payloads_withheld: int
+    payloads_withheld: int | None
     origin: str
     size: int
     root: str
@@ -511,6 +512,7 @@ class Export(Reply, frozen=True, kw_only=True):
     position: int
     incarnation: int
     trace_id: str
+    replayed: bool
     warnings: tuple[str, ...]
 
 

@@ -70,14 +70,14 @@ def _moment(value: Any) -> Any:  # Any: whatever the caller gave, before pydanti
     """Return an RFC 3339 time with a zone as the ledger writes it."""
     if isinstance(value, str):
         value = _parsed(value)
-    if isinstance(value, datetime):
-        if value.tzinfo is None:
-            raise ValueError("has no time zone")
-        try:
-            return stamp(value)
-        except OverflowError:
-            raise ValueError("lies outside the years 1 to 9999 in UTC") from None
-    return value
+    if not isinstance(value, datetime):
+        raise ValueError("is not a time: a text such as 2026-01-02T03:04:05Z, or a datetime with its zone")
+    if value.tzinfo is None:
+        raise ValueError("has no time zone")
+    try:
+        return stamp(value)
+    except OverflowError:
+        raise ValueError("lies outside the years 1 to 9999 in UTC") from None
 
 
 def _parsed(value: str) -> datetime:
@@ -162,11 +162,11 @@ Source = Annotated[Text, Field(max_length=limits.SOURCE_CHARS_MAX), AfterValidat
 Name = Annotated[Text, Field(max_length=limits.NAME_CHARS_MAX), AfterValidator(_said), AfterValidator(_name)]
 Label = Annotated[Text, Field(max_length=limits.NAME_CHARS_MAX), AfterValidator(_said)]
 Identity = Annotated[Text, Field(max_length=limits.ACTOR_CHARS_MAX), AfterValidator(_identity)]
-Identifier = Annotated[str, AfterValidator(_identifier)]
+Identifier = Annotated[str, Strict(), AfterValidator(_identifier)]
 Reference = Annotated[Text, Field(min_length=1, max_length=limits.ID_CHARS_MAX)]
 Key = Annotated[Text, Field(min_length=1, max_length=limits.IDEMPOTENCY_KEY_CHARS_MAX)]
 Moment = Annotated[str, BeforeValidator(_moment)]
-Confidence = Annotated[str, AfterValidator(_decimal)]
+Confidence = Annotated[str, Strict(), AfterValidator(_decimal)]
 Age = Annotated[timedelta, BeforeValidator(_age)]
 PublicHash = Annotated[str, Strict(), AfterValidator(_public_hash)]
 Conversation = Annotated[
@@ -344,7 +344,16 @@ class ExportRequest(Request):
     """The memories whose history is handed out, and to whom."""
 
     ids: Annotated[tuple[Reference, ...], Field(min_length=1, max_length=limits.EXPORT_IDS_MAX)]
+    out: Annotated[Text, Field(min_length=1, max_length=limits.PATH_CHARS_MAX)]
+    complete: Annotated[bool, Strict()] = False
+    with_payloads: Literal["all", "none"] | Annotated[tuple[Reference, ...], Field(max_length=limits.EXPORT_IDS_MAX)]
     recipient: Name | None = None
+
+    @model_validator(mode="after")
+    def _is_a_form_that_we_write(self) -> "ExportRequest":
+        if self.out.endswith((".zip", ".tar.bz2", ".tar.xz", ".7z")):
+            raise ValueError("out: names a form that is not written; a directory, .tar, .tar.gz or .tgz is")
+        return self
 
 
 class RecordCorrectionRequest(Request):
