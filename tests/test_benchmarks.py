@@ -1,6 +1,10 @@
-"""The benchmark's arithmetic: from rounds to verdicts. Nothing is timed here."""
+"""The benchmarks' arithmetic, from rounds to verdicts, and each of them once at its smallest. Nothing is timed here."""
+
+from pathlib import Path
 
 from benchmarks import bars
+from benchmarks.quality import methods, pairs, scores
+from benchmarks.quality.__main__ import HELD, TUNING, ask, chosen_fusion, part_of, proposal
 from benchmarks.workload import Run, together
 
 RATES = {"ours": [900.0, 100.0, 1000.0], "theirs": [1000.0, 50.0, 2000.0]}
@@ -43,3 +47,78 @@ def test_processes_add_up_over_the_longest() -> None:
     both = together([Run(10, 1.0, [0.3]), Run(30, 2.0, [0.1, 0.2])])
 
     assert (both.events, both.seconds, both.rate, both.calls) == (40, 2.0, 20.0, [0.1, 0.2, 0.3])
+
+
+def test_the_labelled_pairs_are_hard_enough() -> None:
+    """Given the file of pairs, then it is what was asked for: 120, 40 held back, whose words mislead."""
+    every = pairs.read_pairs()
+    memories = pairs.corpus(every)
+    held = [pair for pair in every if pair.held]
+    rare = pairs.rare_words(memories)
+
+    assert len(every) >= 120
+    assert len(held) == 40
+    assert {pair.topic for pair in held} == {"operations", "vendors", "preferences", "code"}
+    assert all(len(pair.wrong) >= 2 for pair in every)
+    assert len(set(memories)) == len(memories), "a memory that is there twice has two ranks"
+    assert len({pair.query for pair in every}) == len({pair.id for pair in every}) == len(every)
+    assert sum(pairs.misleads(pair, rare) for pair in held) >= 30
+    assert sum(pairs.leads(pair, rare) for pair in held) >= 10
+
+
+def test_a_word_is_rare_by_how_many_memories_have_it() -> None:
+    """Given a word in four memories and one in three, then only the latter is rare, however often it is said."""
+    memories = ["common seldom seldom", "common Seldom", "common, seldom.", "common"]
+
+    assert pairs.rare_words(memories) == {"seldom"}
+
+
+def test_ranks_become_figures() -> None:
+    """Given the right memory first, third and nowhere, then recall and reciprocal rank are what they are by hand."""
+    ranked = {"a": ["1", "2", "3"], "b": ["1", "2", "3"], "c": ["1", "2"]}
+
+    found = scores.score(ranked, {"a": "1", "b": "3", "c": "9"})
+
+    assert found == (1 / 3, 2 / 3, (1 + 1 / 3) / 3)
+    assert scores.rank([str(n) for n in range(30)], "25") == 0, "beyond the depth that all methods are read to"
+
+
+def test_the_bars_of_quality_are_held_against_both() -> None:
+    """Given retrieval below the embedder, or less than 0.2 above full text, then that bar is not met."""
+    at = lambda mrr: scores.Score(0, 0, mrr)  # noqa: E731 - shorter than a function
+
+    def met(found: float, words: float, vectors: float) -> list[bool | None]:
+        held = {scores.RETRIEVAL: at(found), scores.FULL_TEXT: at(words), scores.EMBEDDER: at(vectors)}
+        return [line.met for line in scores.lines(held)]
+
+    assert met(0.7, 0.5, 0.7) == [True, True]
+    assert met(0.69, 0.5, 0.7) == [False, False]
+
+
+def test_a_fusion_is_proposed_by_both_parts() -> None:
+    """Given a fusion that is best on the tuning part, then it is proposed only if it does not hurt the other part."""
+    at = lambda mrr: scores.Score(0, 0, mrr)  # noqa: E731 - shorter than a function
+    tuning = {scores.EMBEDDER: at(0.5), "sum": at(0.6), "other": at(0.55)}
+
+    assert chosen_fusion(tuning, ["other", "sum"]) == "sum"
+    assert proposal("sum", tuning, {scores.EMBEDDER: at(0.5), "sum": at(0.5)}).startswith("Worth")
+    assert proposal("sum", tuning, {scores.EMBEDDER: at(0.5), "sum": at(0.4)}).startswith("No fusion")
+
+
+def test_a_question_asks_full_text_for_any_of_its_words() -> None:
+    """Given a question with the search's own syntax in it, then every word is asked for and none is excluded."""
+    assert methods.any_word('Tabs or "spaces" -x?') == "tabs or spaces or x"
+    assert methods.names_in("Does Kestrel call `load_it` in 2024, I wonder?") == {"kestrel", "load", "it", "2024"}
+
+
+def test_quality_is_measured_from_end_to_end(server_url: str, tmp_path: Path) -> None:
+    """Given two pairs of either part, when all methods answer, then retrieval is the embedder, confirmed."""
+    every = pairs.read_pairs()
+    few = [*[pair for pair in every if pair.held][:2], *[pair for pair in every if not pair.held][:2]]
+
+    answers = ask(server_url, tmp_path, few)
+
+    assert set(answers.compared) == {scores.EMBEDDER, scores.FULL_TEXT, scores.RETRIEVAL}
+    assert answers.compared[scores.RETRIEVAL] == answers.compared[scores.EMBEDDER]
+    assert all(answers.compared[scores.FULL_TEXT][pair.query] for pair in few), "each of them shares a word at least"
+    assert not part_of(few, TUNING).keys() & part_of(few, HELD).keys()
