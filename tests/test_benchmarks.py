@@ -2,10 +2,16 @@
 
 from pathlib import Path
 
-from benchmarks import bars
+import numpy as np
+import pytest
+
+from benchmarks import bars, index, retrieval
 from benchmarks.quality import methods, pairs, scores
 from benchmarks.quality.__main__ import HELD, TUNING, ask, chosen_fusion, part_of, proposal
+from benchmarks.seeded import DIMENSION, Seeded, unit_vectors, vector_of
+from benchmarks.timing import Times, repeated
 from benchmarks.workload import Run, together
+from gateway.bootstrap import make_index
 
 RATES = {"ours": [900.0, 100.0, 1000.0], "theirs": [1000.0, 50.0, 2000.0]}
 
@@ -122,3 +128,67 @@ def test_quality_is_measured_from_end_to_end(server_url: str, tmp_path: Path) ->
     assert answers.compared[scores.RETRIEVAL] == answers.compared[scores.EMBEDDER]
     assert all(answers.compared[scores.FULL_TEXT][pair.query] for pair in few), "each of them shares a word at least"
     assert not part_of(few, TUNING).keys() & part_of(few, HELD).keys()
+
+
+def test_an_embedder_without_a_model_gives_each_text_its_own_vector() -> None:
+    """Given a text, then its vector is the same each time and of unit length; a closed embedder raises for others."""
+    embedder = Seeded(asked=["known"], closed=True)
+
+    assert np.array_equal(embedder.embed(["known"])[0], vector_of("known"))
+    assert not np.array_equal(vector_of("known"), vector_of("other"))
+    assert float(np.linalg.norm(vector_of("known"))) == pytest.approx(1.0, abs=1e-6)
+    with pytest.raises(RuntimeError, match="stored"):
+        embedder.embed(["other"])
+    assert embedder.calls == 2
+
+
+def test_calls_are_repeated_until_the_time_is_up() -> None:
+    """Given no time at all, then five calls are timed after one that is not; else no more than was asked for."""
+    calls: list[int] = []
+
+    assert repeated(calls.append, seconds=0, calls=100).calls == 5
+    assert calls == [0, 0, 1, 2, 3, 4]
+    assert repeated(calls.append, seconds=60, calls=7).calls == 7
+    assert Times.of([0.001, 0.003, 0.002]) == (2.0, 3.0, 3)
+
+
+@pytest.mark.parametrize("kind", index.KINDS)
+def test_a_filter_finds_the_same_in_both_ways(kind: str) -> None:
+    """Given 500 items of which some pass, then asking for more each time finds what the index's own filter finds."""
+    generator = np.random.default_rng(1)
+    held = make_index(kind, DIMENSION)
+    names = [f"item {number:03d}" for number in range(500)]
+    held.put_many(names, unit_vectors(500, generator))
+    (query,) = unit_vectors(1, generator)
+
+    for passing in (frozenset(names[::10]), frozenset(names[:3])):
+        found = index.fetched(held, query, passing)
+
+        assert found == held.search(query, index.K, allowed=passing.__contains__)
+        assert len(found) == min(index.K, len(passing))
+
+
+def test_an_index_is_measured_from_end_to_end() -> None:
+    """Given a small index, then every way of asking has its times, and the table has a line for each."""
+    found = index.measure("faiss", 300, 0.01)
+
+    assert list(found.times) == ["all", "1 %, more each time", "1 %, allowed", "10 %, more each time", "10 %, allowed"]
+    assert index.text([found]).count("| faiss") == 5
+
+
+def test_a_rebuild_is_measured_from_end_to_end(server_url: str, tmp_path: Path) -> None:
+    """Given a ledger with stored vectors, when its index is built from nothing, then no text is embedded."""
+    took, asked = index.rebuilt(server_url, tmp_path / "home", 30)
+
+    assert took.what == "rebuild of 30 items"
+    assert (asked.figure, asked.met) == ("0", True)
+
+
+def test_retrieval_is_measured_from_end_to_end(server_url: str, tmp_path: Path) -> None:
+    """Given a small ledger, then starts and searches are measured, beside writers that really wrote."""
+    found, begun = retrieval.measure(server_url, tmp_path / "home", items=30, behind=5, seconds=0.2, writers=2, times=1)
+
+    assert list(found) == ["idle", "while 2 write"]
+    assert found["while 2 write"].writes > 0
+    assert [line.met for line in retrieval.lines(found, begun, 5)][-1], "an answer with warnings came too early"
+    assert 0 < begun[0].opened < begun[0].ready < begun[0].answered
