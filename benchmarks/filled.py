@@ -15,6 +15,7 @@ from ledger.message import ScopeIds
 from projections.vectors import StoredVectors
 
 PAGE = 1_000
+SETTLING_MAX = 1_000  # times five seconds
 
 
 class Filled:
@@ -35,6 +36,15 @@ class Filled:
                 page = min(PAGE, end - self.count)
                 stored.of(ledger.remember_page(range(self.count, self.count + page), self._scope))
                 self.count += page
+
+    def settle(self) -> None:
+        """Bring the index to the head, keep it, and let all checks be made that the memories ask for."""
+        with self.opened(Seeded(closed=True), replay=False) as gateway:
+            gateway.recover()
+            for _ in range(SETTLING_MAX):
+                if not gateway.carry_late():
+                    return
+        raise RuntimeError("the checks that were asked for are not done after a long time")
 
     @contextmanager
     def opened(self, embedder: Seeded, *, replay: bool = True) -> Generator["corrigenda.Gateway"]:
@@ -59,10 +69,11 @@ class Filled:
 
 @contextmanager
 def filled(server_url: str, home: Path, count: int) -> Generator[Filled]:
-    """Make a ledger of so many memories in a database of its own, for as long as the block runs."""
+    """Make a settled ledger of so many memories in a database of its own, for as long as the block runs."""
     with server.fresh_database(server_url) as url:
         ledger = Filled(url, home)
         with ledger.opened(Seeded()) as gateway:
             gateway.recover()  # the vector of number 0
         ledger.fill(count - 1)
+        ledger.settle()
         yield ledger

@@ -75,9 +75,9 @@ def by_turns(gateway: "corrigenda.Gateway", alone: Callable[[str], object], seco
 
 def searches(ledger: Filled, seconds: float, writers: int = WRITERS) -> dict[str, Pairwise]:
     """Return what searches take: with nobody else, and while others write."""
+    ledger.settle()
     alone = bare_faiss(ledger)
     with ledger.opened(Seeded(asked=QUESTIONS)) as gateway:
-        gateway.recover()
         idle = by_turns(gateway, alone, seconds)
         with ours.commands_beside(ledger.url, ledger.home, threads=writers, seconds=seconds) as wrote:
             beside = by_turns(gateway, alone, seconds)
@@ -123,8 +123,6 @@ def measure(
 ) -> tuple[dict[str, Pairwise], list[Start]]:
     """Fill a ledger; return what its starts and its searches took. The starts come first: searches would catch up."""
     with filled(server_url, home, items) as ledger:
-        with ledger.opened(Seeded(closed=True), replay=False) as gateway:
-            gateway.recover()
         ledger.fill(behind)
         begun = starts(ledger, times)
         return searches(ledger, seconds, writers), begun
