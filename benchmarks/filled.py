@@ -3,6 +3,7 @@
 Memories go in as pages, by our own committer with read models and outbox; vectors beside them, sealed by the ledger.
 """
 
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,6 +75,8 @@ def filled(server_url: str, home: Path, count: int) -> Generator[Filled]:
         ledger = Filled(url, home)
         with ledger.opened(Seeded()) as gateway:
             gateway.recover()  # the vector of number 0
+        print(f"filling a ledger with {count:,} memories …", file=sys.stderr)
         ledger.fill(count - 1)
+        print("carrying them into the index, and making the late checks …", file=sys.stderr)
         ledger.settle()
         yield ledger

@@ -51,6 +51,7 @@ class Measured(NamedTuple):
 
 def one(kind: str, size: int, seconds: float) -> Measured:
     """Fill an index and search it, in a process of its own."""
+    print(f"{kind}, {size:,} items …", file=sys.stderr)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(measure, (kind, size, seconds))
 

@@ -124,6 +124,7 @@ def measure(
     """Fill a ledger; return what its starts and its searches took. The starts come first: searches would catch up."""
     with filled(server_url, home, items) as ledger:
         ledger.fill(behind)
+        print("starting and searching …", file=sys.stderr)
         begun = starts(ledger, times)
         return searches(ledger, seconds, writers), begun
 
