@@ -175,6 +175,6 @@ def _replay(relay: Relay) -> None:
     try:
         relay.drain(INDEX_WAIT_S)
     except CorrigendaError as error:
-        # Standing needs no index: the ledger is ready, and a search says what is wrong with the embedder.
-        if error.code != "EMBEDDER_UNAVAILABLE":
+        # Standing needs no index: the ledger is ready, and a search says what is wrong with embedder or index.
+        if error.code not in ("EMBEDDER_UNAVAILABLE", "INDEX_UNAVAILABLE"):
             raise

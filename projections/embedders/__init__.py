@@ -47,8 +47,8 @@ class Embedder(Protocol):
 class Sampled(Protocol):
     """An embedder that somebody else runs, who may put another model under the same name."""
 
-    def sample(self) -> Vectors:
-        """Return the vector of one text that is always the same. Raises EMBEDDER_UNAVAILABLE."""
+    def sample(self) -> tuple[str, Vectors]:
+        """Return a text that is always the same, and its vector. Raises EMBEDDER_UNAVAILABLE."""
         ...
 
 

@@ -71,12 +71,12 @@ class OpenAiEmbedder:
         """Return the identity of the vectors. Raises what `dimension` raises."""
         return f"provider=openai;model={self._model};dimension={self.dimension};normalised=yes"
 
-    def sample(self) -> Vectors:
-        """Return the vector of a text that is always the same, asked for once. Raises EMBEDDER_UNAVAILABLE."""
+    def sample(self) -> tuple[str, Vectors]:
+        """Return a text that is always the same, and its vector, asked for once. Raises EMBEDDER_UNAVAILABLE."""
         found = self._sample
         if found is None:
             found = self._sample = self.embed([SAMPLE])[0]
-        return found
+        return SAMPLE, found
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors of shape (len(texts), dimension), however many requests that takes.
