@@ -7,6 +7,7 @@ was not reported"); `embedded` lists the texts whose vectors it made, `asked` ev
 import json
 import math
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -173,12 +174,14 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving() -> Iterator[Endpoint]:
-    """Run an endpoint of its own while the block runs."""
+def serving(tls: ssl.SSLContext | None = None) -> Iterator[Endpoint]:
+    """Run an endpoint of its own while the block runs, over TLS where there is a context for it."""
     endpoint = Endpoint()
     handler = type("Bound", (Handler,), {"endpoint": endpoint})
     server = _Server(("127.0.0.1", 0), handler)
-    endpoint.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    endpoint.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_address[1]}/v1"
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:

@@ -5,14 +5,19 @@ A fault that passes is got over, and the vectors are those of a good day; one th
 
 import json
 import logging
+import ssl
 import time
 from collections.abc import Iterator
 from datetime import timedelta
 from email.utils import format_datetime
+from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from ledger.clock import system_clock
 from ledger.errors import InvalidInputError
@@ -152,6 +157,30 @@ def test_nobody_at_the_address_is_told(there: Endpoint) -> None:
     with refused("EMBEDDER_UNAVAILABLE") as refusal:
         OpenAiEmbedder(gone, model="words", limits=QUICK).embed(TEXTS)
     assert (refusal.details["reason"], refusal.details["attempts"]) == ("unreachable", 3)
+
+
+def test_a_certificate_that_nobody_vouches_for_ends_it_before_anything_is_sent(there: Endpoint, tmp_path: Path) -> None:
+    """Over TLS only a server that can be verified sees a text or the key; another one is not tried again."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(self_signed(tmp_path))
+    with serving(tls=context) as secure:
+        with refused("EMBEDDER_UNAVAILABLE") as refusal:
+            made(secure).embed(TEXTS)
+        assert (refusal.details["reason"], refusal.error.retriable, secure.asked) == ("tls", False, [])
+
+
+def self_signed(folder: Path) -> Path:
+    """Return a file with a key and a certificate for this machine that it has signed itself."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), system_clock()
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    made = made.serial_number(1).not_valid_before(now).not_valid_after(now + timedelta(days=1))
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    file = folder / "server.pem"
+    file.write_bytes(private + made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    return file
 
 
 def test_the_wait_that_a_server_asks_for_is_kept(there: Endpoint) -> None:

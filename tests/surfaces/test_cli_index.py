@@ -80,6 +80,17 @@ def test_the_status_tells_partitions_embedder_and_lag(endpoint: Endpoint, monkey
     answer("recover")
 
 
+@pytest.mark.parametrize("damage", [b"[]", b'{"position": "x"}', b"\xff", b'{"position": 3}'])
+def test_a_status_of_a_damaged_index_is_still_a_status(endpoint: Endpoint, home: Path, damage: bytes) -> None:
+    """Files that are not what was written are told as they are, or not at all, and never end in a stack trace."""
+    (manifest,) = home.glob("index/*/generation-*/manifest.json")
+    manifest.write_bytes(damage)
+    manifest.with_name("items.json").write_bytes(damage)
+    assert answer("index", "status")["partitions"] == []
+    assert answer("status")["index"]["items"] == 0
+    answer("recover")
+
+
 def test_an_endpoint_that_refuses_the_key_is_told_without_it(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
