@@ -167,6 +167,8 @@ class LazyNoun(Noun):
             for verb in group.list_commands(ctx)
         }
         known = inner | {name: name for name in self.lazy}
+        if word in known:  # the noun was left out, and nothing else is meant
+            return [known[word]]
         return [known[name] for name in difflib.get_close_matches(word, known)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

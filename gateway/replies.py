@@ -469,6 +469,43 @@ class Recovery(Reply, frozen=True, kw_only=True):
     incarnation: int
 
 
+class Reembedding(Reply, frozen=True, kw_only=True):
+    """An index that the configured embedder built in place of another's, up to `position`.
+
+    `embedded` counts the texts whose vectors were not stored yet; `signature_before` is None where there was no index.
+    """
+
+    signature: str
+    signature_before: str | None
+    items: int
+    embedded: int
+    position: int
+
+
+class IndexPartition(Reply, frozen=True, kw_only=True):
+    """A part of the index that is searched as one: its trust tier or `correction`, its namespace, how much it holds."""
+
+    tier: str
+    namespace: tuple[str, ...]
+    items: int
+
+
+class IndexStatus(Reply, frozen=True, kw_only=True):
+    """The newest durable generation of the index, as it says itself, and how many effects lie above its cursor.
+
+    `signature` is that of the embedder that built it, None where there is no generation; `embedder` and `engine` are
+    what is configured.
+    """
+
+    engine: str
+    embedder: str
+    signature: str | None
+    cursor: int
+    lag: int
+    items: int
+    partitions: tuple[IndexPartition, ...]
+
+
 class Check(Reply, frozen=True, kw_only=True, omit_defaults=True):
     """The outcome of one check of a verification. `status` is ok, failed or skipped; `why` says what limits it."""
 

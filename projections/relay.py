@@ -5,28 +5,32 @@ vectors, so whatever was interrupted is simply carried again. What a row asks fo
 so carrying a row twice, or late, does no harm.
 """
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from ledger.errors import CorrigendaError
+from ledger.errors import CorrigendaError, failure
 from ledger.limits import INDEX_WAIT_S
 from ledger.store import OutboxRow
 from ledger.verified import VerifiedLedger
 from projections.embedders import Embedder, Vectors
+from projections.embedders.patience import at_most
 from projections.index import Neighbour, VectorIndex
 from projections.index.disk import writer_lock
 from projections.index.partitions import PartitionedIndex
-from projections.index.snapshot import Loaded, Manifest, load, publish
+from projections.index.snapshot import Loaded, Manifest, load, publish, signatures
 from projections.items import Item, Placed, partition, placed, streams_of
-from projections.vectors import StoredVectors
+from projections.vectors import StoredVectors, recognised
 
 __all__ = ["Drained", "Item", "Relay", "partition"]
 
 PAGE_ROWS = 64
 INCARNATION = "1"
+
+_log = logging.getLogger(__name__)
 
 
 class Drained(Struct, frozen=True):
@@ -63,7 +67,7 @@ class Relay:
     def embedder(self) -> Embedder | None:
         """Return the embedder, loaded when it is first asked for; None if there is none."""
         if self._embedder is None:
-            self._embedder = self._load_embedder()
+            self._embedder = recognised(self._ledger, self._load_embedder())
         return self._embedder
 
     @property
@@ -72,7 +76,14 @@ class Relay:
         return self._cursor
 
     def drain(self, limit_s: float | None = None, progress: Callable[[int, int], None] | None = None) -> Drained:
-        """Carry the outbox up to the walk's head, or until `limit_s` has passed."""
+        """Carry the outbox up to the walk's head, or until `limit_s` has passed, a slow embedder's time included.
+
+        Errors: EMBEDDER_UNAVAILABLE, INDEX_UNAVAILABLE (another embedder built the index). What was carried stays so.
+        """
+        with at_most(limit_s):
+            return self._drain(limit_s, progress)
+
+    def _drain(self, limit_s: float | None, progress: Callable[[int, int], None] | None) -> Drained:
         embedder = self.embedder
         if embedder is None:
             return Drained(0, 0, 0)
@@ -83,15 +94,20 @@ class Relay:
         total = self.pending() if progress else 0
         carried = skipped = 0
         while self._cursor < until:
-            rows, reached = self._ledger.store.outbox_page(after=self._cursor, until=until, limit=PAGE_ROWS)
-            skipped += self._carry(index, embedder, rows)
-            carried += len(rows)
-            self._cursor = reached
+            rows, without = self._page(index, embedder, until)
+            carried, skipped = carried + rows, skipped + without
             if progress:
                 progress(carried, total)
             if limit_s is not None and time.monotonic() - began > limit_s:
                 break
         return Drained(carried, skipped, self.pending() if self._cursor < until else 0)
+
+    def _page(self, index: PartitionedIndex, embedder: Embedder, until: int) -> tuple[int, int]:
+        """Carry the next rows; return how many they are, and how many of them no longer stood."""
+        rows, reached = self._ledger.store.outbox_page(after=self._cursor, until=until, limit=PAGE_ROWS)
+        skipped = self._carry(index, embedder, rows)
+        self._cursor = reached
+        return len(rows), skipped
 
     def pending(self) -> int:
         """Return how many outbox rows lie above the cursor."""
@@ -128,15 +144,48 @@ class Relay:
     def __len__(self) -> int:
         return 0 if self._index is None else len(self._index)
 
-    def keep(self) -> bool:
-        """Publish what the replica holds as a durable generation, unless another process does; report whether."""
+    def beside(self, embedder: Embedder) -> "Relay":
+        """Return a replica of the same ledger that holds nothing yet, whatever generation is live."""
+        made = Relay(
+            self._ledger, home=self._home.parents[1], load_embedder=lambda: embedder, make_index=self._make_index
+        )
+        made._index, made._embedder = PartitionedIndex(embedder.dimension, self._make_index), embedder
+        return made
+
+    def carry_page(self) -> bool:
+        """Carry the next rows, however long that takes; report whether any lie behind them."""
+        embedder, until = self.embedder, self._ledger.walk.position
+        if embedder is None or self._cursor >= until:
+            return False
+        self._page(self._opened(embedder), embedder, until)
+        return self._cursor < until
+
+    def take_over(self, other: "Relay") -> bool:
+        """Make what the replica `other` holds the live generation, and this replica's own; report whether it could be.
+
+        It cannot while another process is publishing. Errors: INDEX_UNAVAILABLE (no room, or no right to write).
+        """
+        if not other.keep(replacing=True):
+            return False
+        self._index, self._cursor, self._kept = other._index, other._cursor, other._kept
+        return True
+
+    def live_signature(self) -> str | None:
+        """Return the signature of the newest generation's embedder, as it says itself; None if there is none."""
+        return next(iter(signatures(self._home)), None)
+
+    def keep(self, *, replacing: bool = False) -> bool:
+        """Publish what the replica holds as a durable generation, unless another process does; report whether.
+
+        A live generation of another embedder is replaced only if that is what is wanted.
+        """
         if self._index is None or self._embedder is None or self._cursor == self._kept:
             return False
         digest = self._ledger.walk.leaf_at(self._cursor)
         if digest is None:
             return False
         with writer_lock(self._home) as mine:
-            if not mine:
+            if not mine or not (replacing or self._may_replace(self._embedder)):
                 return False
             publish(self._home, self._manifest(self._embedder, digest), self._index.dump())
         self._kept = self._cursor
@@ -163,11 +212,21 @@ class Relay:
             index = PartitionedIndex(embedder.dimension, self._make_index)
             loaded = self._load(embedder)
             self.opened_with = loaded.why
+            if loaded.generation is None and loaded.other is not None:
+                raise _other_embedder(loaded.other, embedder.signature)
             if loaded.generation is not None:
                 index.restore(loaded.generation.contents)
                 self._cursor = self._kept = loaded.generation.manifest.position
             self._index = index
         return self._index
+
+    def _may_replace(self, embedder: Embedder) -> bool:
+        """Report whether the live generation is of this embedder, and not one that has been put in its place."""
+        found = signatures(self._home)
+        if not found or embedder.signature in found:
+            return True
+        _log.warning("generation.of_another_embedder", extra={"built_by": found[0], "configured": embedder.signature})
+        return False
 
     def _load(self, embedder: Embedder, *, only_look: bool = False) -> Loaded:
         return load(
@@ -207,3 +266,16 @@ class Relay:
         vectors = StoredVectors(self._ledger, embedder).of(texts)
         for item, where in standing.items():
             index.put(where.partition, str(item), vectors[where.content])
+
+
+def _other_embedder(built_by: str, configured: str) -> CorrigendaError:
+    return failure(
+        "INDEX_UNAVAILABLE",
+        f"The index was expected to be built by the configured embedder, {configured}; {built_by} built it, and "
+        "vectors of two embedders cannot be compared. Nothing was changed. Run `corrigenda index reembed` to build it "
+        "with the configured one, or configure the other one again.",
+        reason="signature",
+        built_by=built_by,
+        configured=configured,
+        retriable=False,
+    )

@@ -27,6 +27,7 @@ from ledger.errors import CorrigendaError, refuse
 from ledger.keys import KeyFiles
 from ledger.limits import INDEX_WAIT_S
 from ledger.verified import VerifiedLedger
+from projections.embedders.patience import at_most
 from projections.relay import Relay
 
 # The fields of a request that name something; of these, the one that may be None.
@@ -97,6 +98,7 @@ class UseCases:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @at_most(INDEX_WAIT_S)
     def close(self) -> None:
         """Bring the index up to date for at most five seconds, keep it, and let go of the database."""
         if self._closed:

@@ -8,12 +8,14 @@ from gateway.replies import (
     ImportReport,
     Rebuild,
     Recovery,
+    Reembedding,
     Status,
 )
 from gateway.service.base import UseCases
 from projections.checking import PROJECTION_DRIFT
 from projections.rebuilding import rebuild
 from projections.recovery import recover
+from projections.reembedding import reembed
 from projections.relay import Relay
 
 
@@ -90,6 +92,22 @@ class Operating(UseCases):
             rows_before=done.rows_before,
             differences=differences(done.differences),
             locked_ms=round(done.locked_s * 1000),
+        )
+
+    def reembed(self, *, progress: Progress | None = None) -> Reembedding:
+        """Embed what stands with the configured embedder, beside the live index, and swap; an interrupted run goes on.
+
+        Reading and writing go on meanwhile. `progress` is told how many effects were carried, and how many there are.
+        Errors: EMBEDDER_UNAVAILABLE, INDEX_UNAVAILABLE; the live index stays then.
+        """
+        self._require("recover")
+        done = reembed(self._ledger, self._relay, alone=lambda: self._writer.lock, progress=progress)
+        return Reembedding(
+            signature=done.signature,
+            signature_before=done.signature_before,
+            items=done.items,
+            embedded=done.embedded,
+            position=done.position,
         )
 
     @property

@@ -10,6 +10,7 @@ import hashlib
 import logging
 import secrets
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,11 +73,13 @@ class Loaded(NamedTuple):
     """What `load` found. `why` is empty if the newest generation was good, else says what became of it.
 
     It starts with `absent`, `unreadable`, `damaged`, `foreign`, `signature` or `newer`, then a colon. With a
-    generation beside it, it tells of newer ones that were set aside.
+    generation beside it, it tells of newer ones that are of no use. `other` is the signature of the newest one that is
+    of no use only because another embedder built it, and holds something; such a one stays where it is.
     """
 
     generation: Generation | None
     why: str
+    other: str | None = None
 
 
 class Expected(NamedTuple):
@@ -92,6 +95,14 @@ class Expected(NamedTuple):
 
 class _Refused(Exception):
     """A generation must not be used, and why; never leaves this module."""
+
+
+class _OtherEmbedder(_Refused):
+    """A generation is whole and of this ledger's past, and another embedder's."""
+
+    def __init__(self, manifest: Manifest, expected: str) -> None:
+        super().__init__(f"signature: built by {manifest.signature}, configured is {expected}")
+        self.manifest = manifest
 
 
 def publish(root: Path, manifest: Manifest, contents: Contents) -> Path:
@@ -113,6 +124,19 @@ def publish(root: Path, manifest: Manifest, contents: Contents) -> Path:
     return final
 
 
+def signatures(root: Path) -> list[str]:
+    """Return the signatures that the generations under `root` were built by, as they say themselves, newest first.
+
+    One that holds nothing was built by nobody.
+    """
+    found: list[str] = []
+    with suppress(OSError):
+        for path in directories(root, _PREFIX):
+            with suppress(OSError, _Refused):
+                found += _signature(_read_manifest(path))
+    return found
+
+
 def load(
     root: Path,
     *,
@@ -128,7 +152,7 @@ def load(
 
     `size` is the ledger's number of entries; `digest_at` gives the link hash at a position, None if there
     is no such entry. Generations that fail are renamed aside, the last two of which are kept; with `only_look`
-    they stay. Raises only what `digest_at` raises.
+    they stay, and so does always what another embedder built. Raises only what `digest_at` raises.
     """
     expected = Expected(ledger, incarnation, signature, dimension, size, digest_at)
     for _ in range(LOADS_MAX):
@@ -147,6 +171,7 @@ def _load_newest(root: Path, expected: Expected, *, only_look: bool) -> Loaded |
     except OSError as error:
         return Loaded(None, f"unreadable: {error.strerror}")
     reasons: list[str] = []
+    others: list[str] = []
     for path in found:
         try:
             return Loaded(_read(path, expected), "; ".join(reasons))
@@ -155,9 +180,11 @@ def _load_newest(root: Path, expected: Expected, *, only_look: bool) -> Loaded |
                 return None
             reasons.append(str(refusal))
             _log.warning("generation.refused", extra={"reason": str(refusal)})
-            if not only_look:
+            if isinstance(refusal, _OtherEmbedder):
+                others += _signature(refusal.manifest)
+            elif not only_look:
                 set_aside(path)
-    return Loaded(None, "; ".join(reasons) or "absent: no generation was published")
+    return Loaded(None, "; ".join(reasons) or "absent: no generation was published", next(iter(others), None))
 
 
 def _read(path: Path, expected: Expected) -> Generation:
@@ -169,6 +196,10 @@ def _read(path: Path, expected: Expected) -> Generation:
     except OSError as error:
         raise _Refused(f"damaged: {error.strerror}") from error
     return Generation(path, manifest, _contents(manifest, items=items, vectors=vectors))
+
+
+def _signature(manifest: Manifest) -> list[str]:
+    return [manifest.signature] if manifest.count else []
 
 
 def _read_manifest(path: Path) -> Manifest:
@@ -187,13 +218,13 @@ def _check_origin(manifest: Manifest, expected: Expected) -> None:
     """Refuse a generation of another ledger or embedder, or of a past that this ledger does not have."""
     if (manifest.ledger, manifest.incarnation) != (expected.ledger, expected.incarnation):
         raise _Refused("foreign: it belongs to another ledger, or to another life of this one")
-    if (manifest.signature, manifest.dimension) != (expected.signature, expected.dimension):
-        raise _Refused(f"signature: built by {manifest.signature}, configured is {expected.signature}")
     if manifest.position >= expected.size:
         raise _Refused(f"newer: built at position {manifest.position} of a ledger of {expected.size}")
     digest = expected.digest_at(manifest.position)
     if digest is None or digest.hex() != manifest.digest:
         raise _Refused(f"newer: the ledger has another past at position {manifest.position}")
+    if (manifest.signature, manifest.dimension) != (expected.signature, expected.dimension):
+        raise _OtherEmbedder(manifest, expected.signature)
 
 
 def _read_file(path: Path, stored: StoredFile) -> bytes:

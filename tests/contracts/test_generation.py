@@ -19,7 +19,7 @@ from projections.index import snapshot
 from projections.index.disk import SET_ASIDE_KEPT, writer_lock
 from projections.index.faiss_index import FaissIndex
 from projections.index.partitions import Contents, PartitionedIndex
-from projections.index.snapshot import Loaded, Manifest, load, publish
+from projections.index.snapshot import Loaded, Manifest, load, publish, signatures
 
 DIMENSION = 8
 SIGNATURE = "provider=test;model=a"
@@ -244,8 +244,6 @@ def test_a_format_of_another_version_is_not_guessed_at(root: Path) -> None:
     [
         ({"ledger": "ldg_2"}, "foreign"),
         ({"incarnation": "2"}, "foreign"),
-        ({"signature": "provider=test;model=b"}, "signature"),
-        ({"dimension": DIMENSION + 1}, "signature"),
         ({"size": 7}, "newer"),
         ({"size": 0}, "newer"),
         ({"digest_at": lambda position: None}, "newer"),
@@ -254,8 +252,6 @@ def test_a_format_of_another_version_is_not_guessed_at(root: Path) -> None:
     ids=[
         "ledger",
         "incarnation",
-        "model",
-        "dimension",
         "at the head",
         "no entries",
         "no entry",
@@ -263,7 +259,7 @@ def test_a_format_of_another_version_is_not_guessed_at(root: Path) -> None:
     ],
 )
 def test_a_generation_of_something_else_is_set_aside(root: Path, changes: dict[str, Any], word: str) -> None:
-    """A generation of another ledger, embedder or past, or ahead of a restored ledger, is never used."""
+    """A generation of another ledger or past, or ahead of a restored ledger, is never used."""
     path = publish(root, manifest(), built().dump())
     loaded = read(root, **changes)
     assert loaded.generation is None
@@ -271,12 +267,35 @@ def test_a_generation_of_something_else_is_set_aside(root: Path, changes: dict[s
     assert not path.exists()
 
 
-def test_both_signatures_are_named(root: Path) -> None:
-    """Whoever changed the model is told from what to what."""
-    publish(root, manifest(), built().dump())
-    why = read(root, signature="provider=test;model=b").why
-    assert SIGNATURE in why
-    assert "provider=test;model=b" in why
+@pytest.mark.parametrize("changes", [{"signature": "provider=test;model=b"}, {"dimension": DIMENSION + 1}])
+def test_a_generation_of_another_embedder_is_not_used_and_stays(root: Path, changes: dict[str, Any]) -> None:
+    """Whoever changed the model is told from what to what, and finds the former index where it was on going back."""
+    path = publish(root, manifest(), built().dump())
+    loaded = read(root, **changes)
+    assert (loaded.generation, loaded.other) == (None, SIGNATURE)
+    assert loaded.why == f"signature: built by {SIGNATURE}, configured is {changes.get('signature', SIGNATURE)}"
+    assert (signatures(root), path.exists()) == ([SIGNATURE], True)
+    assert read(root).generation is not None
+
+
+def test_a_generation_that_holds_nothing_is_nobodys(root: Path) -> None:
+    """An index that is still empty keeps nobody from choosing another embedder."""
+    publish(root, manifest(), built(0).dump())
+    loaded = read(root, signature="provider=test;model=b")
+    assert (loaded.generation, loaded.other, signatures(root)) == (None, None, [])
+
+
+def test_a_generation_behind_another_embedders_is_used(root: Path) -> None:
+    """A swap that was interrupted before the former generation went leaves both; each embedder finds its own."""
+    older = publish(root, manifest(5), built(10).dump())
+    kept = root.with_name("kept")
+    shutil.copytree(older, kept)
+    publish(root, manifest(9, signature="provider=test;model=b"), built(20).dump())
+    shutil.copytree(kept, older)
+    loaded = read(root)
+    assert loaded.generation is not None
+    assert (loaded.generation.path, loaded.other) == (older, None)
+    assert signatures(root) == ["provider=test;model=b", SIGNATURE]
 
 
 def test_the_generation_at_the_ledgers_last_entry_is_loaded(root: Path) -> None:

@@ -87,9 +87,12 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def words_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put an embedder in place of the built-in one that needs no model; `none` stays none."""
+    """Put an embedder in place of the built-in one that needs no model; `none` stays none, an endpoint what it is."""
+    real = embedders.load
 
-    def load(name: str) -> Embedder | None:
+    def load(name: str, **endpoint: Any) -> Embedder | None:  # Any: base URL and key
+        if name.startswith(embedders.OPENAI):
+            return real(name, **endpoint)
         return None if name == embedders.NONE else WORDS
 
     monkeypatch.setattr(embedders, "load", load)
