@@ -142,6 +142,10 @@ class Reader:
         """Return the position that is meant by a moment of the past, −1 before all."""
         return self._moments.position(moment, incarnation=self.incarnation)
 
+    def recorded_at(self, position: int) -> str:
+        """Return when the event at a position was recorded; before all of them, the beginning of time."""
+        return "" if position < 0 else self._ledger.at([position])[position].entry.envelope.at
+
     def lineage(self, reference: str, *, up: bool, down: bool, depth: int | None) -> Lineage:
         """Return the graph around a memory: its revisions, where they lead, links to other memories, corrections."""
         centre, _ = self._viewing.find(reference)
