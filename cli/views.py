@@ -31,8 +31,8 @@ _STREAM_COLUMNS = 20  # of a stream's id, where many stand below each other
 _SAID_COLUMNS = 60  # of a text in a list
 _EMPTY = {
     "no_match": "nothing found: no memory is near this query. Ask in other words, or raise -k.",
-    "filtered": "nothing found: what is near is not served here. It was withdrawn, does not hold now, or a filter, "
-    "its own conditions or the scope leaves it out. --why says which; ask with fewer filters.",
+    "filtered": "nothing found: what is near is not served here. It was withdrawn, does not hold now, or --min-trust, "
+    "another filter, its own conditions or the scope leaves it out. --why says which; ask with fewer filters.",
     "integrity": "nothing found: what is near is not what was written, and nothing of it is served. `corrigenda "
     "verify` says which events.",
     "budget": "nothing found: no hit fits the budget. Allow more, or ask for fewer hits.",
