@@ -44,7 +44,7 @@ class Reader:
         self._states = states
         self._references = references
         self._moments = Moments(ledger)
-        self._viewing = Viewing(ledger, names, states, references)
+        self.viewing = self._viewing = Viewing(ledger, names, states, references)
         self.between = Between(ledger, names, references, self._viewing)
 
     @property
@@ -64,6 +64,10 @@ class Reader:
     def revision(self, lineage: str, revision: str) -> RevisionState:
         """Return a revision as its lineage's events leave it."""
         return self._states.lineage(lineage).revisions[revision]
+
+    def find(self, lineage: str, revision: str) -> RevisionState | None:
+        """Return a revision, whatever became of it; None if its lineage has no such one."""
+        return self._states.lineage(lineage).revisions.get(revision)
 
     def actor(self, position: int) -> str:
         """Return the id of the actor of a verified event: of a revision's own, its author."""

@@ -13,14 +13,13 @@ import numpy as np
 from gateway.filtering import Interval, Question, unfit, untrusted
 from gateway.reading import Reader
 from gateway.replies import Hit
-from gateway.scanning import SCAN_MAX, Candidates, Scan, Scanned
+from gateway.scanning import Place, Scan, Scanned
 from gateway.sound import sound
 from gateway.trail import Trail
-from gateway.viewing import Viewing
 from gateway.views import LineageView, is_hidden, revision_fields, view_at
 from gateway.words import SharedWords
 from ledger.errors import CorrigendaError
-from ledger.limits import EMBEDDED_PER_SEARCH_MAX
+from ledger.limits import EMBEDDED_PER_SEARCH_MAX, TEXTS_PER_SEARCH_MAX
 from ledger.memories import RevisionState
 from ledger.scope import sees
 from ledger.verified import VerifiedLedger
@@ -37,12 +36,10 @@ _STOOD = ("active",)
 class Recollection:
     """Reads one ledger as it was. The caller has caught up."""
 
-    def __init__(
-        self, ledger: VerifiedLedger, reader: Reader, viewing: Viewing, scan: Scan, show: Callable[[str], str]
-    ) -> None:
+    def __init__(self, ledger: VerifiedLedger, reader: Reader, scan: Scan, show: Callable[[str], str]) -> None:
         self._ledger = ledger
         self._reader = reader
-        self._viewing = viewing
+        self._viewing = reader.viewing
         self._scan = scan
         self._show = show
 
@@ -50,7 +47,8 @@ class Recollection:
         """Return everything that may be meant, nearest first, by its stored vector; at most 256 are made anew."""
         stored, found = StoredVectors(self._ledger, embedder), Near()
         left, pending = EMBEDDED_PER_SEARCH_MAX, 0
-        for chunk in self._chunks(question, trail):
+        places = self._places(question, question.request.kinds)
+        for chunk in self._scan.read(places, question.scope, trail.warnings):
             vectors, embedded = _vectors(stored, chunk, left)
             left = max(left - embedded, 0)
             known = [one for one in chunk if one.facts.content in vectors]
@@ -63,9 +61,15 @@ class Recollection:
         return sorted(found, key=lambda pair: (-pair[1], str(pair[0])))
 
     def sharing(self, question: Question, trail: Trail) -> tuple[Near, bool]:
-        """Return what shares words with the question, best first, and whether there is anything that could."""
+        """Return what shares words with the question, best first, and whether there is anything that could.
+
+        Of very many texts only the newest are read, since nothing but reading them tells.
+        """
         shared = SharedWords[Item](question.request.query)
-        for chunk in self._chunks(question, trail):
+        places = self._places(question, question.request.kinds, TEXTS_PER_SEARCH_MAX + 1)
+        if len(places) > TEXTS_PER_SEARCH_MAX:
+            trail.warn(f"newest_only:{TEXTS_PER_SEARCH_MAX}")
+        for chunk in self._scan.read(places[:TEXTS_PER_SEARCH_MAX], question.scope, trail.warnings):
             for one in chunk:
                 shared.put(one.item, one.text.content)
         return shared.ranked(), len(shared) > 0
@@ -94,17 +98,11 @@ class Recollection:
     def is_of_other_kinds(self, question: Question) -> bool:
         """Report whether a search for some kinds had nothing to look at, and one for all kinds would have."""
         kinds = question.request.kinds
-        return bool(kinds) and not self._candidates(question, kinds).rows and bool(self._candidates(question, ()).rows)
+        return bool(kinds) and not self._places(question, kinds, 1) and bool(self._places(question, (), 1))
 
-    def _candidates(self, question: Question, kinds: Sequence[str]) -> Candidates:
+    def _places(self, question: Question, kinds: Sequence[str], most: int | None = None) -> list[Place]:
         at = self._reader.position if question.position is None else question.position
-        return self._scan.candidates(question.scope, at=at, states=_states(question), kinds=kinds)
-
-    def _chunks(self, question: Question, trail: Trail) -> Iterator[Sequence[Scanned]]:
-        found = self._candidates(question, question.request.kinds)
-        if found.is_cut:
-            trail.warn(f"newest_only:{SCAN_MAX}")
-        yield from self._scan.read(found, question.scope, trail.warnings)
+        return self._scan.places(question.scope, at=at, states=_states(question), kinds=kinds, most=most)
 
     def _fields(self, then: LineageView, item: RevisionState, question: Question) -> dict[str, object]:
         elsewhere = set(item.superseded_by) - then.state.revisions.keys()

@@ -21,9 +21,7 @@ from gateway.replies import CorrectionHit, CorrectionSearch, Hit, Search
 from gateway.scanning import Scan
 from gateway.schemas import SearchCorrectionsRequest
 from gateway.sound import sound
-from gateway.states import States
 from gateway.trail import Trail
-from gateway.viewing import Viewing
 from gateway.views import said, said_fields
 from ledger.corrections import STANDING_STATES
 from ledger.errors import CorrigendaError
@@ -61,16 +59,13 @@ class Retrieval:
         relay: Relay,
         reader: Reader,
         corrections: Corrections,
-        states: States,
-        viewing: Viewing,
         show: Callable[[str], str],
     ) -> None:
         self._ledger = ledger
         self._corrections = corrections
         self._relay = relay
         self._reader = reader
-        self._states = states
-        self._recollection = Recollection(ledger, reader, viewing, Scan(ledger), show)
+        self._recollection = Recollection(ledger, reader, Scan(ledger), show)
         self._show = show
 
     def search(self, question: Question) -> Search:
@@ -78,7 +73,7 @@ class Retrieval:
 
         Nearest by meaning, or, where no embedder answers, by the words that they share with the question.
         """
-        trail = Trail(question.scope, self._states, self._show, wanted=question.request.why)
+        trail = Trail(question.scope, self._reader, self._show, wanted=question.request.why)
         measured = self._measured(question, trail)
         hits, near = self._fill(measured.near, question.request.k, None, lambda fresh: measured.confirm(fresh))
         kept = _within(hits, question.request.budget, self._counter(trail))

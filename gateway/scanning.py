@@ -7,8 +7,6 @@ is kept: a copy that could be searched would be a copy that an erasure has to re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from gateway.sound import sound
 from ledger.memories import Birth, RevisionText
 from ledger.message import ScopeIds
@@ -17,15 +15,9 @@ from ledger.verified import Recorded, VerifiedLedger
 from projections.items import Item
 from projections.lineage import QUERIES
 
-SCAN_MAX = 20_000
 _CHUNK = 500
 
-
-class Candidates(Struct, frozen=True):
-    """Where to look, the newest first; `is_cut` says that there was more than is looked at."""
-
-    rows: Sequence[tuple[int, str, str]]
-    is_cut: bool
+Place = tuple[int, str, str]
 
 
 class Scanned(NamedTuple):
@@ -42,8 +34,13 @@ class Scan:
     def __init__(self, ledger: VerifiedLedger) -> None:
         self._ledger = ledger
 
-    def candidates(self, scope: ScopeIds, *, at: int, states: Sequence[str], kinds: Sequence[str]) -> Candidates:
-        """Return where the revisions are that were in one of these states at a position, as the read models have it."""
+    def places(
+        self, scope: ScopeIds, *, at: int, states: Sequence[str], kinds: Sequence[str], most: int | None
+    ) -> list[Place]:
+        """Return where the revisions are that were in one of these states at a position, as the read models have it.
+
+        Each is the position of its event, its id and its lineage's; the newest come first, at most `most` of them.
+        """
         params = {
             "project": scope.project,
             "agent": scope.agent,
@@ -52,15 +49,14 @@ class Scan:
             "at": at,
             "states": list(states),
             "kinds": list(kinds) or None,
-            "limit": SCAN_MAX + 1,
+            "limit": most,
         }
-        rows = [(seq, revision, lineage) for seq, revision, lineage in self._ledger.store.query(_SCAN, params)]
-        return Candidates(rows[:SCAN_MAX], len(rows) > SCAN_MAX)
+        return [(seq, revision, lineage) for seq, revision, lineage in self._ledger.store.query(_SCAN, params)]
 
-    def read(self, found: Candidates, scope: ScopeIds, warnings: list[str]) -> Iterator[Sequence[Scanned]]:
+    def read(self, places: Sequence[Place], scope: ScopeIds, warnings: list[str]) -> Iterator[Sequence[Scanned]]:
         """Yield what stands at these places in chunks; what is broken is left out and named in `warnings`."""
-        for first in range(0, len(found.rows), _CHUNK):
-            rows = found.rows[first : first + _CHUNK]
+        for first in range(0, len(places), _CHUNK):
+            rows = places[first : first + _CHUNK]
             recorded: Mapping[int, Recorded] = sound(self._ledger.at, {seq for seq, _, _ in rows}, warnings)
             scanned = [_scanned(recorded.get(seq), Item(lineage, revision)) for seq, revision, lineage in rows]
             yield [

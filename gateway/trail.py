@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from gateway.reading import Reader
 from gateway.replies import Excluded
-from gateway.states import States
 from ledger.errors import IntegrityError
 from ledger.message import ScopeIds
 from ledger.scope import sees
@@ -15,11 +15,11 @@ EXCLUDED_MAX = 100
 class Trail:
     """The notes of one search. What the reader may not see is not noted, whatever an index says of it."""
 
-    def __init__(self, reader: ScopeIds, states: States, show: Callable[[str], str], *, wanted: bool) -> None:
+    def __init__(self, scope: ScopeIds, reader: Reader, show: Callable[[str], str], *, wanted: bool) -> None:
         self.warnings: list[str] = []
         self.left_out = 0
+        self._scope = scope
         self._reader = reader
-        self._states = states
         self._show = show
         self._wanted = wanted
         self._excluded: list[Excluded] = []
@@ -44,7 +44,7 @@ class Trail:
 
     def _is_visible(self, item: Item) -> bool:
         try:
-            found = self._states.lineage(item.lineage).revisions.get(item.revision)
+            found = self._reader.find(item.lineage, item.revision)
         except IntegrityError:
             return False
-        return found is not None and sees(self._reader, visibility=found.visibility, scope=found.scope)
+        return found is not None and sees(self._scope, visibility=found.visibility, scope=found.scope)

@@ -188,7 +188,7 @@ WHERE r.ledger = %(ledger)s AND r.gen = (SELECT h.gen FROM corrigenda.head h WHE
                 OR (r.visibility = 'user' AND r.person = %(user)s)
                 OR (r.visibility = 'session' AND r.session = %(session)s))))
   AND s.state = ANY (%(states)s::text[]) AND s.trust <> 'revoked'
-ORDER BY r.content_seq DESC LIMIT %(limit)s
+ORDER BY r.content_seq DESC LIMIT %(limit)s::bigint
 
 -- name: count_conflicts
 -- How many pairs of revisions contradict each other, undecided.

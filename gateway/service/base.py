@@ -22,7 +22,6 @@ from gateway.replies import (
 )
 from gateway.retrieval import Retrieval
 from gateway.states import States
-from gateway.viewing import Viewing
 from gateway.writing import Wish, Writer
 from ledger.clock import Clock, stamp
 from ledger.committer import Committer
@@ -86,15 +85,7 @@ class UseCases:
             mint=self._writer.mint,
         )
         self._late = LateChecks(ledger, self._writer, self._contradictions, self._policies, lambda: relay.embedder)
-        self._retrieval = Retrieval(
-            ledger,
-            relay,
-            self._reader,
-            self._corrections,
-            states,
-            Viewing(ledger, self._names, states, self._references),
-            self._names.show,
-        )
+        self._retrieval = Retrieval(ledger, relay, self._reader, self._corrections, self._names.show)
         self._clock = clock
         self._files = files
         self._survey = survey

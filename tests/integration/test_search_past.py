@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import ledger.limits
-from gateway import recollection, scanning
+from gateway import recollection
 from gateway.service import Gateway
 from ledger.errors import UnavailableError
 from tests.house import WORDS, last_position, refused, rows, tamper
@@ -280,8 +280,7 @@ def test_the_past_is_found_by_words_where_no_embedder_answers(open_here: Here, m
 def test_a_long_past_is_searched_from_its_newest_end(open_here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given more revisions than are looked at, then the newest are, and the answer says so."""
     gateway = open_here(embedder="none")
-    monkeypatch.setattr(scanning, "SCAN_MAX", 2)
-    monkeypatch.setattr(recollection, "SCAN_MAX", 2)
+    monkeypatch.setattr(recollection, "TEXTS_PER_SEARCH_MAX", 2)
     for n in range(3):
         gateway.remember(f"the ferry sails at {n}")
 
