@@ -21,6 +21,7 @@ from gateway.replies import (
     Status,
 )
 from gateway.retrieval import Retrieval
+from gateway.spelling import Spellings
 from gateway.states import States
 from gateway.writing import Wish, Writer
 from ledger.clock import Clock, stamp
@@ -62,6 +63,7 @@ class UseCases:
         self._states = states
         self._references = References(ledger, self._names, states, project)
         self._policies = Policies(self._names, states)
+        self._spellings = Spellings(self._names)
         self._writer = Writer(ledger, committer, self._names, states, clock)
         self._reader = Reader(ledger, self._names, states, self._references)
         self._corrections = Corrections(

@@ -50,6 +50,7 @@ class MemoryActs(UseCases):
         `conversation`; neither of the two is stored. `applies` are the conditions under which a search serves it:
         `{"match": "all"|"any", "conditions": [{"id", "kind": "context", "field", "value"} | {"id", "kind": "topic",
         "value"}]}`. `institutional` makes it a position or a procedure; `review_by` is then its review's `expires_at`.
+        The receipt warns (`scope_spelling`) where a part of the scope is known in another spelling, too.
 
         Errors: VALIDATION_FAILED, FORBIDDEN_ACTOR (a head that is not the actor's own unverified one),
         STALE_PREDECESSOR (the memory has another head), INVALID_INPUT, NO_CHANGE, MEMORY_NOT_FOUND (an id of ours that
@@ -73,6 +74,7 @@ class MemoryActs(UseCases):
             lambda append: self._decisions.remember(append, request),
             idempotency_key,
             dry_run,
+            lambda: self._spellings.warnings(self._names.root, self._project, request),
         )
 
     def correct(

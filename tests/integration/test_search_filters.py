@@ -285,3 +285,34 @@ def test_words_alone_do_not_find_it(open_here: Here) -> None:
     gateway.remember("the mill grinds rye")
     found = gateway.search("oats")
     assert (found.hits, found.empty_reason, found.warnings) == ((), "no_embedder", ("full_text",))
+
+
+# ---------------------------------------------------------------- spelling of scopes
+
+
+@pytest.mark.parametrize("other", ["OPS-BOT", "ops_bot", "ops bot", " ops-bot", "OpsBot"])
+def test_another_spelling_is_another_scope_and_the_writer_is_warned(open_here: Here, other: str) -> None:
+    """OH-34: given an agent's note, when it is spelled otherwise, then nothing is found, and a receipt says why."""
+    gateway = open_here()
+    known = "opsbot" if other == "OpsBot" else "ops-bot"
+    first = gateway.remember("the key is blue", agent=known, visibility="agent")
+    assert first.warnings == ()
+    assert contents(gateway, "key", agent=other) == []
+
+    second = gateway.remember("the key is green", agent=other, visibility="agent", idempotency_key="k")
+
+    (warning,) = second.warnings
+    assert warning.startswith("scope_spelling: another agent") and other not in warning
+    assert (
+        open_here().remember("the key is green", agent=other, visibility="agent", idempotency_key="k").warnings
+        == second.warnings
+    )
+    assert contents(gateway, "key", agent=known) == ["the key is blue"]
+
+
+def test_a_project_in_another_spelling_is_warned_of(open_here: Here) -> None:
+    """OH-34: given a project, when another one is written to whose name differs in case only, then it is warned of."""
+    open_here().remember("the key is blue")
+    (warning,) = open_here(project="ATLAS").remember("the key is red").warnings
+    assert warning.startswith("scope_spelling: another project")
+    assert open_here(project="borea").remember("the key is red").warnings == ()
