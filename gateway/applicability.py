@@ -5,17 +5,15 @@ in the question, word for word, whatever its case and punctuation. A fact that t
 a memory with conditions is never served by mistake. Pure: the same words give the same answer.
 """
 
-import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-CONTEXT_FIELDS = ("directory", "worktree", "projectId", "sessionId")
+from gateway.words import words_of
 
-_WORD = re.compile(r"\w+")
+CONTEXT_FIELDS = ("directory", "worktree", "projectId", "sessionId")
 
 
 class Condition(Struct, frozen=True, kw_only=True):
@@ -55,7 +53,7 @@ def judge(applies: Applies | None, *, context: Mapping[str, str], query: str) ->
     """Return whether a memory with these conditions applies in a context to a question, and why."""
     if applies is None:
         return Verdict(True, "it has no conditions")
-    words = _words(query)
+    words = words_of(query)
     missed = [(one, why) for one in applies.conditions if (why := _missed(one, context, words)) is not None]
     if not missed:
         return Verdict(True, f"all {len(applies.conditions)} of its conditions hold")
@@ -69,15 +67,11 @@ def judge(applies: Applies | None, *, context: Mapping[str, str], query: str) ->
 def _missed(condition: Condition, context: Mapping[str, str], words: Sequence[str]) -> str | None:
     """Return why a condition does not hold; None if it does."""
     if condition.kind == "topic":
-        return None if _stands_in(_words(condition.value), words) else "its topic does not stand in the question"
+        return None if _stands_in(words_of(condition.value), words) else "its topic does not stand in the question"
     given = context.get(condition.field or "")
     if given is None:
         return f"context {condition.field} was not given"
     return None if given == condition.value else f"context {condition.field} is another"
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
 def _stands_in(phrase: Sequence[str], words: Sequence[str]) -> bool:

@@ -17,7 +17,6 @@ class Trail:
 
     def __init__(self, scope: ScopeIds, reader: Reader, show: Callable[[str], str], *, wanted: bool) -> None:
         self.warnings: list[str] = []
-        self.left_out = 0
         self._scope = scope
         self._reader = reader
         self._show = show
@@ -31,7 +30,6 @@ class Trail:
 
     def leave_out(self, item: Item, score: float, reason: str) -> None:
         """Note that something near is not served, and why; the first hundred are named, if they were asked for."""
-        self.left_out += 1
         if self._wanted and len(self._excluded) < EXCLUDED_MAX and self._is_visible(item):
             self._excluded.append(
                 Excluded(memory_id=self._show(item.lineage), revision_id=item.revision, score=score, reason=reason)

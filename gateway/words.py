@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-_WORD = re.compile(r"\w+")
+_ALONE = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # written without spaces between words: each letter is one
+_WORD = re.compile(rf"[{_ALONE}]|[^\W{_ALONE}]+")
 _SATURATION = 1.2
 _LENGTH_WEIGHT = 0.75
 
@@ -22,7 +23,7 @@ class SharedWords(Generic[KeyT]):
     """Some texts, each under its key, as they answer one question."""
 
     def __init__(self, query: str) -> None:
-        self._terms = frozenset(_words(query))
+        self._terms = frozenset(words_of(query))
         self._counts: dict[KeyT, Counter[str]] = {}
         self._texts = 0
         self._length = 0
@@ -30,7 +31,7 @@ class SharedWords(Generic[KeyT]):
 
     def put(self, key: KeyT, text: str) -> None:
         """Take a text into account."""
-        words = _words(text)
+        words = words_of(text)
         self._texts += 1
         self._length += len(words)
         shared = Counter(word for word in words if word in self._terms)
@@ -56,5 +57,6 @@ class SharedWords(Generic[KeyT]):
         )
 
 
-def _words(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in order, whatever their case, and none of its punctuation."""
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())

@@ -16,6 +16,8 @@ from gateway.words import SharedWords
         ("C", "C++ or C", True),
         ("naïve", "naı̈ve", False),
         ("ﬁle", "a FILE", True),
+        ("回滚", "如何回滚服务", True),
+        ("回滚", "滚回", False),
     ],
 )
 def test_a_topic_is_a_phrase_of_whole_words(phrase: str, query: str, held: bool) -> None:
@@ -53,6 +55,11 @@ def test_rare_words_count_for_more() -> None:
     """Given a rare and a common word in the query, then the text with the rare one comes first."""
     common = [f"the ferry sails at {n}" for n in range(5)]
     assert ranked("the zanzibar ferry", *common, "zanzibar is far")[0] == "zanzibar is far"
+
+
+def test_words_without_spaces_between_them_are_found() -> None:
+    """Given texts in a script without spaces, then one that shares letters with the query is found, and first."""
+    assert ranked("回滚服务", "今天下雨", "怎样回滚", "回滚服务的步骤") == ["回滚服务的步骤", "怎样回滚"]
 
 
 def test_a_short_text_says_it_better_than_a_long_one() -> None:
