@@ -13,7 +13,7 @@ import numpy as np
 from gateway.filtering import Interval, Question, unfit, untrusted
 from gateway.reading import Reader
 from gateway.replies import Hit
-from gateway.scanning import Place, Scan, Scanned
+from gateway.scanning import Place, Scan, Scanned, item_at
 from gateway.sound import sound
 from gateway.trail import Trail
 from gateway.views import LineageView, is_hidden, revision_fields, view_at
@@ -48,14 +48,18 @@ class Recollection:
         stored, found = StoredVectors(self._ledger, embedder), Near()
         left, pending = EMBEDDED_PER_SEARCH_MAX, 0
         places = self._places(question, question.request.kinds)
-        for chunk in self._scan.read(places, question.scope, trail.warnings):
-            vectors, embedded = _vectors(stored, chunk, left)
-            left = max(left - embedded, 0)
-            known = [one for one in chunk if one.facts.content in vectors]
+        for chunk in self._scan.born(places, question.scope, trail.warnings):
+            vectors, _ = stored.at_most(dict.fromkeys((one.content for one in chunk), ""), 0)
+            missing = [one.place for one in chunk if one.content not in vectors]
+            if missing and left:
+                (texts,) = self._scan.read(missing[:left], question.scope, trail.warnings)
+                fresh, embedded = _vectors(stored, texts, left)
+                vectors, left = {**vectors, **fresh}, max(left - embedded, 0)
+            known = [one for one in chunk if one.content in vectors]
             pending += len(chunk) - len(known)
             if known:
-                scores = np.stack([vectors[one.facts.content] for one in known]) @ vector
-                found += [(one.item, float(score)) for one, score in zip(known, scores, strict=True)]
+                scores = np.stack([vectors[one.content] for one in known]) @ vector
+                found += [(item_at(one.place), float(score)) for one, score in zip(known, scores, strict=True)]
         if pending:
             trail.warn(f"vectors_pending:{pending}")
         return sorted(found, key=lambda pair: (-pair[1], str(pair[0])))
