@@ -1,5 +1,7 @@
 """What the command line makes of its words: global options, ids, texts, ranges, and what it refuses."""
 
+from pathlib import Path
+
 import pytest
 from cli_hands import MEM, NEXT, REV, T1, Stub, corrigenda, install, receipt, refused, revision, search
 
@@ -148,6 +150,15 @@ def test_search_passes_moments_context_and_budget(gateway: Stub) -> None:
     assert named["context"] == {"directory": "/srv/a=b", "projectId": "x"}
     assert (named["as_of"], named["at_position"]) == ("2026-01-02T02:04:05.000000Z", "1.7")
     assert (named["budget"], named["min_confidence"], named["why"]) == (90, "0.5", True)
+
+
+def test_remember_reads_conditions_and_role_as_documents(gateway: Stub, tmp_path: Path) -> None:
+    """`--applies` takes a file or the JSON itself, and so does `--institutional`."""
+    file = tmp_path / "applies.json"
+    file.write_text('{"match": "all", "conditions": []}\n', encoding="utf-8")
+    corrigenda("memories", "remember", "x", "--applies", f"@{file}", "--institutional", '{"id": "é"}')
+    _, named = gateway.asked("remember")
+    assert (named["applies"], named["institutional"]) == ({"match": "all", "conditions": []}, {"id": "é"})
 
 
 @pytest.mark.parametrize(
