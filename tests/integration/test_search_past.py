@@ -237,6 +237,7 @@ def test_edited_read_models_serve_nothing_that_did_not_stand(open_here: Here, le
     gateway.remember("the safe is green")
     gateway.remember("the safe code", user="u", visibility="user")
     held = gateway.remember("the safe is open", hold=True)
+    assert len(contents(gateway, "the safe", user="u")) == 2  # every text that is active has its vector now
     open_here.broken = True
 
     tamper(ledger_url, (change, []))
