@@ -6,6 +6,7 @@ yet are not declared, so that click refuses them.
 
 import difflib
 import importlib
+import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -188,6 +189,15 @@ def read_text(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     if value and value.startswith("@"):
         return _decoded(_from_file(value[1:], ctx, param), ctx, param)
     return value
+
+
+def read_json(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:  # Any: JSON
+    """Return the JSON document meant by `@FILE`, `-` (stdin), or the words themselves."""
+    text = read_text(ctx, param, value)
+    try:
+        return None if text is None else json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter("the text is not JSON; give @FILE, or the document itself.", ctx, param) from error
 
 
 def read_bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> bytes | None:

@@ -31,8 +31,8 @@ _STREAM_COLUMNS = 20  # of a stream's id, where many stand below each other
 _SAID_COLUMNS = 60  # of a text in a list
 _EMPTY = {
     "no_match": "nothing found: no memory is near this query. Ask in other words, or raise -k.",
-    "filtered": "nothing found: what is near is not served here. It was withdrawn, or --min-trust, --kind, --tag or "
-    "the scope leaves it out; ask with fewer filters.",
+    "filtered": "nothing found: what is near is not served here. It was withdrawn, does not hold now, or --min-trust, "
+    "another filter, its own conditions or the scope leaves it out. --why says which; ask with fewer filters.",
     "integrity": "nothing found: what is near is not what was written, and nothing of it is served. `corrigenda "
     "verify` says which events.",
     "budget": "nothing found: no hit fits the budget. Allow more, or ask for fewer hits.",
@@ -40,8 +40,8 @@ _EMPTY = {
     "`corrigenda memories restore` undoes it.",
     "nothing_indexed": "nothing found: this project holds no memories yet. Check --project, or add one with "
     "`corrigenda memories remember`.",
-    "no_embedder": "nothing found: no embedder is set, so nothing can be compared. Unset CORRIGENDA_EMBEDDER to use "
-    "the builtin one.",
+    "no_embedder": "nothing found: no embedder answers, so only words were compared, and no memory has one of these. "
+    "Ask in other words, or unset CORRIGENDA_EMBEDDER to use the builtin one.",
 }
 _STATE_COLOURS = {"active": "green", "processing": "yellow", "verified": "green", "superseded": "cyan"}
 
@@ -88,6 +88,16 @@ def pruned(done: "Pruned", *, dry_run: bool = False) -> str:
     return "\n".join([counts, *(f"  {item}" for item in (*done.retired, *done.forgotten))])
 
 
+def search(found: "Search", *, paint: Paint = plain) -> str:
+    """The hits, and where it was asked for, what was left out."""
+    left_out = [
+        f"  {inert(one.memory_id)}  {one.revision_id}  score {one.score:.3f}: {inert(one.reason)}"
+        for one in found.excluded or ()
+    ]
+    parts = [hits(found, paint=paint), "\n".join(["left out:", *left_out]) if left_out else ""]
+    return "\n\n".join(part for part in parts if part)
+
+
 def hits(found: "Search", *, paint: Paint = plain) -> str:
     """One block per hit: which memory and revision, how far it is trusted, what it says and why it was found."""
     return "\n\n".join(_hit(hit, paint) for hit in found.hits)
@@ -95,7 +105,8 @@ def hits(found: "Search", *, paint: Paint = plain) -> str:
 
 def _hit(hit: "Hit", paint: Paint) -> str:
     title = f"{hit.rank}  {inert(hit.memory_id)}  {hit.revision_id}"
-    trust = _coloured(inert(hit.trust), paint)
+    standing = [word for word in (hit.state, hit.trust) if word != "active"]
+    trust = ", ".join(_coloured(inert(word), paint) for word in standing)
     return f"{paint('bold', title)}\n  {trust}, score {hit.score:.3f}\n{_content(hit)}\n  why: {inert(hit.why)}"
 
 

@@ -44,7 +44,7 @@ class Reader:
         self._states = states
         self._references = references
         self._moments = Moments(ledger)
-        self._viewing = Viewing(ledger, names, states, references)
+        self.viewing = self._viewing = Viewing(ledger, names, states, references)
         self.between = Between(ledger, names, references, self._viewing)
 
     @property
@@ -64,6 +64,10 @@ class Reader:
     def revision(self, lineage: str, revision: str) -> RevisionState:
         """Return a revision as its lineage's events leave it."""
         return self._states.lineage(lineage).revisions[revision]
+
+    def find(self, lineage: str, revision: str) -> RevisionState | None:
+        """Return a revision, whatever became of it; None if its lineage has no such one."""
+        return self._states.lineage(lineage).revisions.get(revision)
 
     def actor(self, position: int) -> str:
         """Return the id of the actor of a verified event: of a revision's own, its author."""
@@ -141,6 +145,10 @@ class Reader:
     def position_of(self, moment: Moment) -> int:
         """Return the position that is meant by a moment of the past, −1 before all."""
         return self._moments.position(moment, incarnation=self.incarnation)
+
+    def recorded_at(self, position: int) -> str:
+        """Return when the event at a position was recorded; before all of them, the beginning of time."""
+        return "" if position < 0 else self._ledger.at([position])[position].entry.envelope.at
 
     def lineage(self, reference: str, *, up: bool, down: bool, depth: int | None) -> Lineage:
         """Return the graph around a memory: its revisions, where they lead, links to other memories, corrections."""

@@ -4,7 +4,7 @@ pydantic stops here. What passes is handed on as plain values that the core trus
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -35,6 +35,7 @@ Breakdown = Literal["agent", "period"]
 Period = Literal["day", "month", "year"]
 ListedState = Literal["active", "processing", "conflicted", "superseded", "rejected", "retired", "forgotten", "revoked"]
 TrustTier = Literal["unverified", "verified"]
+ContextField = Literal["directory", "worktree", "projectId", "sessionId"]
 
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d(:?\d\d){1,2}([.,]\d+)?)?", re.ASCII | re.IGNORECASE)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:(?P<second>\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE)
@@ -92,6 +93,12 @@ def _parsed(value: str) -> datetime:
     except ValueError:
         pass
     raise ValueError("is not an RFC 3339 time of the years 1 to 9999, such as 2026-01-02T03:04:05Z")
+
+
+def _worded(value: str) -> str:
+    if not re.search(r"\w", value):
+        raise ValueError("has no word in it")
+    return value
 
 
 def _decimal(value: str) -> str:
@@ -202,6 +209,72 @@ class ScopeRequest(Request):
     task_family: Name | None = None
 
 
+class ContextCondition(Request):
+    """A fact of the context has to have a value."""
+
+    id: Label
+    kind: Literal["context"]
+    field: ContextField
+    value: Source
+
+
+class TopicCondition(Request):
+    """A phrase has to stand in the question."""
+
+    id: Label
+    kind: Literal["topic"]
+    value: Annotated[Source, AfterValidator(_worded)]
+
+
+class AppliesRequest(Request):
+    """Where a memory applies: all of its conditions hold, or any."""
+
+    match: Literal["all", "any"]
+    conditions: Annotated[
+        tuple[Annotated[ContextCondition | TopicCondition, Field(discriminator="kind")], ...],
+        Field(min_length=1, max_length=limits.CONDITIONS_MAX),
+    ]
+
+    @model_validator(mode="after")
+    def _ids_are_unique(self) -> "AppliesRequest":
+        ids = [condition.id for condition in self.conditions]
+        if len(set(ids)) < len(ids):
+            raise ValueError("conditions: two of them have one id")
+        return self
+
+
+class StepRequest(Request):
+    """One step of a procedure."""
+
+    id: Label
+    instruction: Content
+
+
+class ReviewRequest(Request):
+    """When somebody looked at it last, and when that is not enough any more."""
+
+    reviewed_at: Moment
+    expires_at: Moment | None
+
+
+class InstitutionalRequest(Request):
+    """What makes a memory a position or a procedure of an institution."""
+
+    id: Label
+    role: Literal["position", "procedure"]
+    owner: Label | None = None
+    authority: Label | None = None
+    source_refs: Sources
+    boundary_conditions: Sources
+    steps: Annotated[tuple[StepRequest, ...], Field(max_length=limits.CONDITIONS_MAX)] | None = None
+    position_ids: Sources | None = None
+    procedure_ids: Sources | None = None
+    required_evidence: Sources | None = None
+    completion_criteria: Sources | None = None
+    escalation_conditions: Sources | None = None
+    review: ReviewRequest
+
+
 class RememberRequest(ScopeRequest):
     """A text to remember. `memory_id` names the lineage; one in the shape of ours has to be there already.
 
@@ -217,6 +290,8 @@ class RememberRequest(ScopeRequest):
     valid_to: Moment | None = None
     review_by: Moment | None = None
     sources: Sources = ()
+    applies: AppliesRequest | None = None
+    institutional: InstitutionalRequest | None = None
     run: Name | None = None
     visibility: Visibility | None = None
     quote: Content | None = None
@@ -238,6 +313,13 @@ class RememberRequest(ScopeRequest):
             raise ValueError(f"{segment}: is needed, since this is visible to one {segment} only")
         if self.valid_from and self.valid_to and self.valid_to < self.valid_from:
             raise ValueError("valid_to: lies before valid_from")
+        return self
+
+    @model_validator(mode="after")
+    def _expires_once(self) -> "RememberRequest":
+        expires = self.institutional.review.expires_at if self.institutional else None
+        if expires and self.review_by not in (None, expires):
+            raise ValueError("review_by: is another time than the review's expires_at, which means the same")
         return self
 
     @model_validator(mode="after")
@@ -336,8 +418,13 @@ class SearchRequest(ScopeRequest):
     query: Content
     k: Annotated[int, Field(ge=1, le=limits.SEARCH_K_MAX)] = limits.SEARCH_K_DEFAULT
     min_trust: TrustTier = "unverified"
+    min_confidence: Confidence | None = None
     kinds: tuple[Kind, ...] = ()
     tags: Tags = ()
+    context: Mapping[ContextField, Source] = {}
+    as_of: Moment | None = None
+    budget: Annotated[int, Strict(), Field(ge=1)] | None = None
+    why: Strictly = False
 
 
 class ExportRequest(Request):

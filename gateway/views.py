@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from gateway.applicability import document
 from gateway.replies import AuditEntry, Revision
 from gateway.texts import mended
 from ledger.chain import Entry, broken
@@ -16,7 +17,7 @@ from ledger.message import Move, ScopeIds
 from ledger.scope import SEGMENTS
 from ledger.verified import Recorded
 
-_WITHHELD: dict[str, object] = {"content": None, "content_hash": None}
+_WITHHELD: dict[str, object] = {"content": None, "content_hash": None, "applies": None, "institutional": None}
 
 
 class LineageView(Struct, frozen=True, kw_only=True):
@@ -171,8 +172,8 @@ def said_fields(item: RevisionState, text: RevisionText, show: Callable[[str], s
         "superseded_by": item.superseded_by,
         "position": item.content_seq,
         "content_hash": None if is_hidden(item) else public(text.content.encode()),
-        "applies": None,
-        "institutional": None,
+        "applies": document(text.applies),
+        "institutional": document(text.institutional),
         "provenance": {
             "run": text.provenance.run,
             "session": text.provenance.session,

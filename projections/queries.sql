@@ -170,6 +170,26 @@ WHERE r.ledger = %(ledger)s AND r.gen = (SELECT h.gen FROM corrigenda.head h WHE
   AND CASE WHEN s.trust = 'revoked' AND s.state = 'active' THEN 'revoked' ELSE s.state END = ANY (%(states)s::text[])
 ORDER BY r.content_seq LIMIT %(limit)s
 
+-- name: scan_revisions
+-- Where the revisions are that were in one of these states at a position and that a reader may see, the newest first: of
+-- the whole tenant, and of one project as far as the reader's scope makes them visible.
+SELECT r.content_seq, r.revision, r.lineage
+FROM corrigenda.revision r
+CROSS JOIN LATERAL (
+    SELECT s.state, s.trust FROM corrigenda.revision_state s
+    WHERE s.ledger = r.ledger AND s.gen = r.gen AND s.revision = r.revision AND s.from_seq <= %(at)s
+    ORDER BY s.from_seq DESC LIMIT 1) s
+WHERE r.ledger = %(ledger)s AND r.gen = (SELECT h.gen FROM corrigenda.head h WHERE h.ledger = %(ledger)s)
+  AND r.content_seq <= %(at)s
+  AND (%(kinds)s::text[] IS NULL OR r.kind = ANY (%(kinds)s::text[]))
+  AND (r.visibility IN ('global', 'tenant')
+       OR (r.project = %(project)s
+           AND (r.visibility = 'project' OR (r.visibility = 'agent' AND r.agent = %(agent)s)
+                OR (r.visibility = 'user' AND r.person = %(user)s)
+                OR (r.visibility = 'session' AND r.session = %(session)s))))
+  AND s.state = ANY (%(states)s::text[]) AND s.trust <> 'revoked'
+ORDER BY r.content_seq DESC LIMIT %(limit)s::bigint
+
 -- name: count_conflicts
 -- How many pairs of revisions contradict each other, undecided.
 SELECT count(*) FROM corrigenda.edge

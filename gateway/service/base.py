@@ -7,21 +7,24 @@ from gateway import schemas
 from gateway.contradiction import Contradictions
 from gateway.corrections import Corrections
 from gateway.deciding import Decisions
+from gateway.filtering import Question
 from gateway.late_checks import LateChecks
 from gateway.names import Names, References, no_project
 from gateway.page import Append
+from gateway.past import Moment
 from gateway.permissions import Actor
 from gateway.policies import Policies
 from gateway.positions import parse_position, wait_until_at
-from gateway.reading import Reader
+from gateway.reading import NOBODY, Reader
 from gateway.replies import (
     Receipt,
     Status,
 )
 from gateway.retrieval import Retrieval
+from gateway.spelling import Spellings
 from gateway.states import States
 from gateway.writing import Wish, Writer
-from ledger.clock import Clock
+from ledger.clock import Clock, stamp
 from ledger.committer import Committer
 from ledger.errors import CorrigendaError, refuse
 from ledger.keys import KeyFiles
@@ -61,6 +64,7 @@ class UseCases:
         self._states = states
         self._references = References(ledger, self._names, states, project)
         self._policies = Policies(self._names, states)
+        self._spellings = Spellings(self._names)
         self._writer = Writer(ledger, committer, self._names, states, clock)
         self._reader = Reader(ledger, self._names, states, self._references)
         self._corrections = Corrections(
@@ -203,6 +207,22 @@ class UseCases:
     def _check_open(self) -> None:
         if self._closed:
             refuse("UNAVAILABLE", "This gateway was closed, and does nothing any more. Open another one.")
+
+    def _question(self, request: schemas.SearchRequest, at_position: Moment | None = None) -> Question:
+        """Return what a search is about, at the head that was caught up with, or as the ledger stood."""
+        project = self._references.project
+        given = {"projectId": self._project, "sessionId": request.session, **request.context}
+        position = None if at_position is None else self._reader.position_of(at_position)
+        now = stamp(self._clock()) if position is None else self._reader.recorded_at(position)
+        return Question(
+            request=request,
+            # A project without a name yet has no memories, and still sees what the whole tenant may see.
+            scope=self._reader.scope(project or NOBODY, request),
+            context={name: value for name, value in given.items() if value is not None},
+            valid_at=request.as_of or now,
+            position=position,
+            as_of=request.as_of is not None,
+        )
 
     def _need_project(self) -> str:
         if self._project is None:

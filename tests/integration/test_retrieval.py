@@ -250,7 +250,7 @@ def test_each_empty_answer_has_its_reason(open_here: Here) -> None:
     assert gateway.search("a").empty_reason is None
     assert gateway.search("a", kinds=["task"]).empty_reason == "filtered"
     assert gateway.search("a", min_trust="verified").hits == ()
-    assert open_here(embedder="none").search("a").empty_reason == "no_embedder"
+    assert open_here(embedder="none").search("b").empty_reason == "no_embedder"
     gateway.retire(first.revision_id or "")
     assert gateway.search("a").empty_reason in ("nothing_indexed", "headless")
 

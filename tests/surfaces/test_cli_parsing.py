@@ -1,5 +1,7 @@
 """What the command line makes of its words: global options, ids, texts, ranges, and what it refuses."""
 
+from pathlib import Path
+
 import pytest
 from cli_hands import MEM, NEXT, REV, T1, Stub, corrigenda, install, receipt, refused, revision, search
 
@@ -72,7 +74,7 @@ def test_what_was_not_given_is_left_to_the_settings(gateway: Stub) -> None:
         ["memories", "remember", "x", "--evidence", "b3:00"],
         ["memories", "link", MEM, NEXT, "--if-revision", "3"],
         ["memories", "remember", "x", "--subject", "s"],
-        ["memories", "search", "q", "--as-of", T1],
+        ["memories", "search", "q", "--trace-kind", "dispatch"],
         ["memories", "prune", "--older-than", "90d", "--agent", "a"],
         ["export", "ledger"],
         ["db", "wait"],
@@ -138,6 +140,42 @@ def test_search_passes_its_filters(gateway: Stub) -> None:
     assert query == "where?"
     assert (named["k"], named["kinds"], named["tags"], named["min_position"]) == (3, ("fact",), ("a",), "0.12")
     assert named["min_trust"] == "unverified"
+
+
+def test_search_passes_moments_context_and_budget(gateway: Stub) -> None:
+    """The facts of the context become one document, and times are passed on as the ledger writes them."""
+    words = "--context directory=/srv/a=b --context projectId=x --as-of 2026-01-02T03:04:05+01:00 --at-position 1.7"
+    corrigenda("memories", "search", "q", *words.split(), "--budget", "90", "--min-confidence", "0.5", "--why")
+    _, named = gateway.asked("search")
+    assert named["context"] == {"directory": "/srv/a=b", "projectId": "x"}
+    assert (named["as_of"], named["at_position"]) == ("2026-01-02T02:04:05.000000Z", "1.7")
+    assert (named["budget"], named["min_confidence"], named["why"]) == (90, "0.5", True)
+
+
+def test_remember_reads_conditions_and_role_as_documents(gateway: Stub, tmp_path: Path) -> None:
+    """`--applies` takes a file or the JSON itself, and so does `--institutional`."""
+    file = tmp_path / "applies.json"
+    file.write_text('{"match": "all", "conditions": []}\n', encoding="utf-8")
+    corrigenda("memories", "remember", "x", "--applies", f"@{file}", "--institutional", '{"id": "é"}')
+    _, named = gateway.asked("remember")
+    assert (named["applies"], named["institutional"]) == ({"match": "all", "conditions": []}, {"id": "é"})
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["search", "q", "--context", "directory"], "FIELD=VALUE"),
+        (["search", "q", "--context", "directory=a", "--context", "directory=b"], "twice"),
+        (["search", "q", "--budget", "x"], "--budget"),
+        (["search", "q", "--at-position", "soon"], "position"),
+        (["remember", "x", "--applies", "{"], "not JSON"),
+        (["remember", "x", "--applies", "@/nowhere/at/all"], "cannot read"),
+    ],
+)
+def test_what_cannot_be_asked_or_said_is_refused(gateway: Stub, words: list[str], told: str) -> None:
+    """A word that means nothing is exit 2, and nothing is opened."""
+    assert refused(corrigenda("memories", *words), told)
+    assert gateway.opened == []
 
 
 @pytest.mark.parametrize(
