@@ -5,6 +5,7 @@ verified entries, so no edit of an index, a read model or a stored vector can br
 never written.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -48,6 +49,9 @@ class _Measured:
     near: Callable[[int], _Near]
     confirm: Callable[[_Near], Iterable[Hit]]
     why_nothing: Callable[[_Near], str]
+
+
+_log = logging.getLogger(__name__)
 
 
 class Retrieval:
@@ -135,6 +139,8 @@ class Retrieval:
         except CorrigendaError as error:
             if error.code != "EMBEDDER_UNAVAILABLE":
                 raise
+            _log.warning("only words are compared: %s", error.message)
+            trail.warn(f"embedder_unavailable:{error.details.get('reason', 'no_answer')}")
             return None
 
     def _counter(self, trail: Trail) -> Callable[[str], int]:

@@ -229,7 +229,7 @@ def test_an_embedder_that_fails_is_stood_in_for(open_here: Here, monkeypatch: py
         patch.setattr(type(WORDS), "embed", embed)
         found = gateway.search("mill")
         assert [hit.content for hit in found.hits] == ["the mill grinds rye"]
-        assert found.warnings == ("full_text",)
+        assert found.warnings == ("embedder_unavailable:no_answer", "full_text")
     assert gateway.search("mill").warnings == ()
 
 
