@@ -619,7 +619,10 @@ class ModelDifference(Reply, frozen=True, kw_only=True):
 
 
 class ModelsCheck(Reply, frozen=True, kw_only=True):
-    """Whether the live generation is what the events up to `position` make of it; `rows` counts by table."""
+    """Whether the live generation is what the events up to `position` make of it; `rows` counts by table.
+
+    `cycles` are ids that supersede themselves through others: no act lets that happen, and no rebuild mends it.
+    """
 
     ok: bool
     exit_code: int
@@ -627,6 +630,7 @@ class ModelsCheck(Reply, frozen=True, kw_only=True):
     position: int
     rows: dict[str, int]
     differences: tuple[ModelDifference, ...]
+    cycles: tuple[str, ...] = ()
 
 
 class ModelsStatus(Reply, frozen=True, kw_only=True):
