@@ -309,8 +309,10 @@ def reads(function: Function) -> Function:
     )(function)
 
 
-def writes(*, reason_required: bool = False, names_revision: bool = True) -> Callable[[Function], Function]:
-    """Give a writer its reason, idempotency key and dry run, and `--if-revision` where it changes a lineage."""
+def writes(
+    *, reason_required: bool = False, names_revision: bool = True, whose: str = "the lineage's"
+) -> Callable[[Function], Function]:
+    """Give a writer its reason, idempotency key and dry run, and `--if-revision` where a lineage changes: `whose`."""
 
     def decorate(function: Function) -> Function:
         options = [
@@ -319,7 +321,7 @@ def writes(*, reason_required: bool = False, names_revision: bool = True) -> Cal
             click.option("--dry-run", is_flag=True, help="Check everything, write nothing."),
         ]
         if names_revision:
-            help_text = "Only if the lineage's stream_version is still N."
+            help_text = f"Only if {whose} stream_version is still N."
             options.insert(2, click.option("--if-revision", type=int, metavar="N", help=help_text))
         for option in reversed(options):
             function = option(function)

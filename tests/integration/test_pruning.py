@@ -81,7 +81,7 @@ def test_old_learnings_of_machines_go(aged: Gateway, ledger_url: str) -> None:
     assert states(aged) == {"retired": "retired", "contradicted": "retired"}
     before = last_position(ledger_url)
 
-    done = aged.prune("90d")
+    done = aged.prune("90d", reason="spring")
 
     assert states(aged) == {
         "extracted": "retired", "of-bo": "retired", "agents": "retired", "retired": "retired",
@@ -90,6 +90,7 @@ def test_old_learnings_of_machines_go(aged: Gateway, ledger_url: str) -> None:
     told = written(ledger_url, above=before)
     assert types(told) == ["memory.retired"] * 3 + ["memory.forgotten", "tombstone.set"]
     assert {event.facts["cause"] for event in told[:4]} == {"prune"}
+    assert {(aged.show_event(event.seq).payload or {})["reason"] for event in told[:4]} == {"spring"}
     assert list(done.retired) == [aged.show(name).revision_id for name in ("extracted", "of-bo", "agents")]
     assert list(done.forgotten) == [aged.show("contradicted").revision_id]
 

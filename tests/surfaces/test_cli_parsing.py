@@ -72,7 +72,7 @@ def test_what_was_not_given_is_left_to_the_settings(gateway: Stub) -> None:
         ["memories", "revoke", REV, "--reason", "r", "--cascade"],
         ["memories", "remember", "x", "--depends-on", REV],
         ["memories", "remember", "x", "--evidence", "b3:00"],
-        ["memories", "link", MEM, NEXT, "--if-revision", "3"],
+        ["memories", "prune", "--older-than", "90d", "--idempotency-key", "k"],
         ["memories", "remember", "x", "--subject", "s"],
         ["memories", "search", "q", "--trace-kind", "dispatch"],
         ["memories", "prune", "--older-than", "90d", "--agent", "a"],
@@ -120,6 +120,12 @@ def test_a_write_passes_how_it_is_to_be_done(gateway: Stub) -> None:
     corrigenda("memories", "correct", REV, "Hamburg", *how)
     given = {"reason": "moved", "idempotency_key": "k1", "if_revision": 7, "dry_run": True}
     assert gateway.asked("correct") == ((REV, "Hamburg"), given)
+    for verb in ("link", "unlink"):
+        corrigenda("memories", verb, MEM, NEXT, *how)
+        assert gateway.asked(verb) == ((MEM, NEXT), given)
+    corrigenda("memories", "prune", "--older-than", "90d", "--reason", "spring", "--user", "ana")
+    asked = {"include_untagged": False, "user": "ana", "reason": "spring", "dry_run": False}
+    assert gateway.asked("prune") == (("90d",), asked)
 
 
 def test_remember_passes_everything(gateway: Stub) -> None:
