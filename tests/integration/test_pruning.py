@@ -148,6 +148,25 @@ def test_pages_come_to_the_same(aged: Gateway, monkeypatch: pytest.MonkeyPatch) 
     assert (len(done.retired), len(done.forgotten)) == (3, 1)
 
 
+def test_a_pruning_leaves_other_projects_alone(open_here: Here, days: Days, ledger_url: str) -> None:
+    """D28: given two projects with the same names and texts, when one is pruned, then the other's are as they were."""
+    pruned, spared = (open_here(clock=days, project=project) for project in ("atlas", "atlas2"))
+    for gateway in (pruned, spared):
+        gateway.remember("extracted", memory_id="rule-1", **LEARNED)
+        gateway.remember("contradicted", memory_id="rule-2", sources=["chat"], **LEARNED)
+        invalidate(gateway, "rule-2")
+    days.move_on(91)
+    stood = [spared.explain(name).audit for name in ("rule-1", "rule-2")]
+
+    done = pruned.prune("90d")
+
+    assert (len(done.retired), len(done.forgotten)) == (1, 1)
+    assert [spared.explain(name).audit for name in ("rule-1", "rule-2")] == stood
+    assert [spared.show(name).state for name in ("rule-1", "rule-2")] == ["active", "retired"]
+    tombstones = [event.stream for event in written(ledger_url) if event.type == "tombstone.set.v1"]
+    assert len(tombstones) == 1
+
+
 # ---------------------------------------------------------------- extracted learnings
 
 
