@@ -86,6 +86,27 @@ def test_what_is_not_built_is_refused(gateway: Stub, words: list[str]) -> None:
     assert gateway.opened == []
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["correct", REV, "text", "--kind", "task"],
+        ["correct", REV, "text", "--tag", "t"],
+        ["correct", REV, "text", "--signal", "up"],
+        ["contest", REV],
+        ["contest", REV, NEXT, "--expected-active", REV],
+        ["reject", REV, "--expected-active", REV],
+        ["reject", REV, NEXT],
+        ["promote", REV, NEXT],
+        ["promote", REV, "--with", NEXT],
+        ["upvote", REV],
+    ],
+)
+def test_an_act_takes_what_is_its_own(gateway: Stub, words: list[str]) -> None:
+    """RC-04, RC-39, LM-27, LM-28: a correction has no kind or tags, and each act of a review only its own words."""
+    assert refused(corrigenda("memories", *words), "error VALIDATION_FAILED")
+    assert gateway.opened == []
+
+
 @pytest.mark.parametrize("form", ["xml", "table", "JSON", ""])
 def test_formats_that_are_not_built_are_refused(gateway: Stub, form: str) -> None:
     """`-o` takes what its help lists, and nothing else."""
