@@ -245,10 +245,24 @@ def test_the_logs_own_actor(gateway: Stub) -> None:
     assert (named["actor"], named["since"]) == ("agent:bot", T1)
 
 
-@pytest.mark.parametrize("moment", ["yesterday", "2026-01-02", "2026-01-02T03:04:05"])
-def test_a_time_has_a_zone(gateway: Stub, moment: str) -> None:
-    """A time without a zone names no moment: exit 2."""
+@pytest.mark.parametrize(
+    "moment",
+    [
+        *(
+            "yesterday",
+            "2026-01-02",
+            "2026-01-02T03:04:05",
+            "2026-W01-5T00:00:00Z",
+            "20260102T030405Z",
+            "2026-01-02T03Z",
+        ),
+        *("2026-01-02T23:59:60Z", "0000-01-01T00:00:00Z", "10000-01-01T00:00:00Z", "٢٠٢٦-01-02T03:04:05Z"),
+    ],
+)
+def test_a_time_is_of_rfc_3339(gateway: Stub, moment: str) -> None:
+    """Without a zone, as a week date, compact, in a leap second, or outside the years 1 to 9999, it is exit 2."""
     assert refused(corrigenda("log", "--since", moment), "--since")
+    assert refused(corrigenda("explain", MEM, "--at", moment), "--at")
 
 
 def test_a_dry_run_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
