@@ -10,7 +10,6 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, TypeVar, cast
 
 import click
@@ -265,12 +264,14 @@ def read_range(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 def read_moment(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """Return a time with its zone (RFC 3339) as the ledger writes times: UTC with six fraction digits."""
-    from ledger.clock import stamp
+    from gateway import schemas
+    from ledger.errors import InvalidInputError
 
     try:
-        return None if value is None else stamp(datetime.fromisoformat(value))
-    except (ValueError, OverflowError) as error:
-        message = f"{value!r} is not a time with its zone, such as 2026-01-02T03:04:05Z."
+        return None if value is None else schemas.parse(schemas.MomentRequest, at=value).at
+    except InvalidInputError as error:
+        (fault,) = error.details["fields"]
+        message = f"{value!r} is not a time with its zone, such as 2026-01-02T03:04:05Z: it {fault['problem']}."
         raise click.BadParameter(message, ctx, param) from error
 
 
@@ -309,8 +310,10 @@ def reads(function: Function) -> Function:
     )(function)
 
 
-def writes(*, reason_required: bool = False, names_revision: bool = True) -> Callable[[Function], Function]:
-    """Give a writer its reason, idempotency key and dry run, and `--if-revision` where it changes a lineage."""
+def writes(
+    *, reason_required: bool = False, names_revision: bool = True, whose: str = "the lineage's"
+) -> Callable[[Function], Function]:
+    """Give a writer its reason, idempotency key and dry run, and `--if-revision` where a lineage changes: `whose`."""
 
     def decorate(function: Function) -> Function:
         options = [
@@ -319,7 +322,7 @@ def writes(*, reason_required: bool = False, names_revision: bool = True) -> Cal
             click.option("--dry-run", is_flag=True, help="Check everything, write nothing."),
         ]
         if names_revision:
-            help_text = "Only if the lineage's stream_version is still N."
+            help_text = f"Only if {whose} stream_version is still N."
             options.insert(2, click.option("--if-revision", type=int, metavar="N", help=help_text))
         for option in reversed(options):
             function = option(function)

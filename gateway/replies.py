@@ -22,7 +22,10 @@ class EventRef(Reply, frozen=True, kw_only=True):
 
 
 class Receipt(Reply, frozen=True, kw_only=True):
-    """What one write did. `position` is that of the append's last event; `trace_id` names the append."""
+    """What one write did. `position` is that of the append's last event; `trace_id` names the append.
+
+    `state` and `trust` are what the write left the revision with; None where it moved none.
+    """
 
     outcome: str
     replayed: bool
@@ -37,6 +40,8 @@ class Receipt(Reply, frozen=True, kw_only=True):
     correction_id: str | None = None
     invalidated: tuple[str, ...] | None = None
     successors: tuple[str, ...] | None = None  # all that were brought into being, where that is more than one
+    state: str | None = None
+    trust: str | None = None
 
 
 class Impact(Reply, frozen=True, kw_only=True):
@@ -619,7 +624,10 @@ class ModelDifference(Reply, frozen=True, kw_only=True):
 
 
 class ModelsCheck(Reply, frozen=True, kw_only=True):
-    """Whether the live generation is what the events up to `position` make of it; `rows` counts by table."""
+    """Whether the live generation is what the events up to `position` make of it; `rows` counts by table.
+
+    `cycles` are ids that supersede themselves through others: no act lets that happen, and no rebuild mends it.
+    """
 
     ok: bool
     exit_code: int
@@ -627,6 +635,7 @@ class ModelsCheck(Reply, frozen=True, kw_only=True):
     position: int
     rows: dict[str, int]
     differences: tuple[ModelDifference, ...]
+    cycles: tuple[str, ...] = ()
 
 
 class ModelsStatus(Reply, frozen=True, kw_only=True):

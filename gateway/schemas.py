@@ -410,6 +410,7 @@ class PruneRequest(Request):
     older_than: Age
     include_untagged: Annotated[bool, Strict()] = False
     user: Name | None = None
+    reason: ReasonText | None = None
 
 
 class SearchRequest(ScopeRequest):

@@ -70,9 +70,9 @@ def _segments(scope: ScopeIds) -> list[str]:
 
 
 def _not_yet(position: int) -> Exception:
+    then = f"at position {position}" if position >= 0 else "before the ledger's first append was whole"
     return failure(
         "MEMORY_NOT_FOUND",
-        f"This memory or revision was not there yet at position {position}. Ask for a later position; its history says "
-        "when it began.",
+        f"This memory or revision was not there yet {then}. Ask for a later position; its history says when it began.",
         position=position,
     )

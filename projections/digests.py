@@ -89,6 +89,13 @@ def parts_of(store: Store, gen: int, table: str, bucket: str) -> "Counter[str]":
     return Counter(part for (part,) in store.query(_over(table, "list_parts"), {"gen": gen, "bucket": bucket}))
 
 
+def cycles(store: Store, gen: int) -> tuple[str, ...]:
+    """Return ids that supersede themselves through others, one of each cycle at least."""
+    with store.transaction():
+        store.query(QUERIES["take_time"], {})
+        return tuple(found for (found,) in store.query(QUERIES["list_cycles"], {"gen": gen}))
+
+
 def rows_by_table(found: Sums) -> dict[str, int]:
     """Return the number of rows in each table."""
     return {table: sum(one.rows for (of, _), one in found.items() if of == table) for table in TABLES}

@@ -288,6 +288,20 @@ FROM corrigenda.directory r WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
 -- For the rest of a transaction: it may take long, and wait between two statements.
 SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)
 
+-- name: list_cycles
+-- Ids that supersede themselves through others, one of each cycle at least. Along a cycle some edge leads to an id that
+-- is not smaller, whatever the order; ids grow with time, so there are few of those, and only from them is it followed.
+WITH RECURSIVE walk AS (
+    SELECT newer AS start, older AS at FROM corrigenda.edge
+    WHERE ledger = %(ledger)s AND gen = %(gen)s AND kind = 'supersedes' AND to_seq IS NULL
+      AND newer COLLATE "C" <= older COLLATE "C"
+    UNION
+    SELECT w.start, e.older FROM walk w JOIN corrigenda.edge e ON e.newer = w.at
+    WHERE w.at <> w.start
+      AND e.ledger = %(ledger)s AND e.gen = %(gen)s AND e.kind = 'supersedes' AND e.to_seq IS NULL
+)
+SELECT DISTINCT start FROM walk WHERE at = start ORDER BY start
+
 -- name: list_parts
 SELECT part FROM (/* parts */) whole WHERE bucket = %(bucket)s::text
 

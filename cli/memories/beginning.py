@@ -150,7 +150,7 @@ def _read_texts(ctx: click.Context, param: click.Parameter, value: tuple[str, ..
     "--with", "successors", multiple=True, metavar="TEXT…", callback=_read_texts, help="What takes their place."
 )
 @takes_body
-@writes()
+@writes(whose="the first REV's memory's")
 @pass_session
 def supersede(
     session: Session,

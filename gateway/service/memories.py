@@ -105,20 +105,21 @@ class MemoryActs(UseCases):
         older: str,
         *,
         reason: str | None = None,
+        if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
     ) -> Receipt:
-        """State that one memory supersedes another; neither's states change.
+        """State that one memory supersedes another; neither's states change. `if_revision` is that of the newer.
 
         Errors: INVALID_INPUT (to itself, or to another project's), NO_CHANGE (stated already), INVALID_TRANSITION (it
-        would close a cycle).
+        would close a cycle), STALE_REVISION.
         """
         schemas.parse(schemas.ReasonRequest, reason=reason)
 
-        given = {"newer": newer, "older": older, "reason": reason}
+        given = {"newer": newer, "older": older, "reason": reason, "if_revision": if_revision}
 
         def decide(append: Append) -> None:
-            self._decisions.link(append, newer, older, reason)
+            self._decisions.link(append, (newer, older), reason, if_revision)
 
         return self._write("link", "correct", given, decide, idempotency_key, dry_run)
 
@@ -128,15 +129,19 @@ class MemoryActs(UseCases):
         older: str,
         *,
         reason: str,
+        if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
     ) -> Receipt:
-        """Withdraw a link. Errors: MEMORY_NOT_FOUND (no such link)."""
+        """Withdraw a link. `if_revision` is that of the newer.
+
+        Errors: MEMORY_NOT_FOUND (no such link), STALE_REVISION.
+        """
         schemas.parse(schemas.RequiredReasonRequest, reason=reason)
 
-        given = {"newer": newer, "older": older, "reason": reason}
+        given = {"newer": newer, "older": older, "reason": reason, "if_revision": if_revision}
 
         def decide(append: Append) -> None:
-            self._decisions.unlink(append, newer, older, reason)
+            self._decisions.unlink(append, (newer, older), reason, if_revision)
 
         return self._write("unlink", "correct", given, decide, idempotency_key, dry_run)

@@ -133,17 +133,19 @@ class WithdrawingActs(UseCases):
         *,
         include_untagged: bool = False,
         user: str | None = None,
+        reason: str | None = None,
         dry_run: bool = False,
     ) -> Pruned:
         """Withdraw the project's learnings that machines made and nobody vouched for, once they are old enough.
 
         `older_than` is an age such as 90d (or h, w). Those that hold are retired, those that a correction had
         invalidated are forgotten. Untagged ones, of which is only known that they were imported, are spared unless
-        `include_untagged`; with `user`, so are those of other users. Errors: VALIDATION_FAILED, FORBIDDEN_ACTOR.
+        `include_untagged`; with `user`, so are those of other users. It needs no idempotency key: repeated, it
+        withdraws only what it had left. Errors: VALIDATION_FAILED, FORBIDDEN_ACTOR.
         """
         self._require("admin")
         request = schemas.parse(
-            schemas.PruneRequest, older_than=older_than, include_untagged=include_untagged, user=user
+            schemas.PruneRequest, older_than=older_than, include_untagged=include_untagged, user=user, reason=reason
         )
         self._need_project()
         self._wrote = True

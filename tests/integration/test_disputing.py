@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from typing import Any
 
 import pytest
 
@@ -216,3 +217,23 @@ def test_of_two_promotions_at_once_one_wins(open_here: Here) -> None:
         assert loser.code in ("INVALID_TRANSITION", "EXPECTED_ACTIVE_MISMATCH")
         assert ana.explain(f"m{number}").head == winner.revision_id
         assert sorted(states(ana, f"m{number}")) == ["active", "rejected"]
+
+
+def test_each_act_of_a_review_takes_its_own_arguments(gateway: Gateway, pair: tuple[str, str], ledger_url: str) -> None:
+    """LM-27, LM-28 (by a person): no contest without the other, no other and no expected head where none belongs."""
+    first, second = pair
+    acts: Any = gateway  # Any: arguments that no act takes
+    before = last_position(ledger_url)
+    with refused("VALIDATION_FAILED"):
+        acts.contest(first, None)
+    for wrong in (
+        lambda: acts.contest(first),
+        lambda: acts.contest(first, second, expected_active=first),
+        lambda: acts.reject_revision(second, expected_active=first),
+        lambda: acts.reject_revision(second, first),
+        lambda: acts.promote(second, first),
+        lambda: acts.admit(second, first, reason="r"),
+    ):
+        with pytest.raises(TypeError):
+            wrong()
+    assert last_position(ledger_url) == before
