@@ -18,6 +18,7 @@ from gateway.states import States
 from gateway.views import audit_entry, correction_text_of
 from ledger.corrections import (
     CORRECTION,
+    STANDING_STATES,
     CorrectionConfirmed,
     CorrectionRecorded,
     CorrectionRevoked,
@@ -139,6 +140,24 @@ class Corrections:
                 for revision in learnings
             ),
         )
+
+    def said_too(self, reference: str) -> tuple[str, ...]:
+        """Return warnings that name the standing corrections in which a withdrawn text is still to be read.
+
+        A correction is a record of its own: withdrawing what it made of a memory, or what it was about, leaves it.
+        """
+        lineage, revision = self._references.locate(reference)
+        state = self._states.lineage(lineage)
+        item = state.revisions.get(revision or state.head or state.latest or "")
+        if item is None:
+            return ()
+        about = {"revisions": [item.revision, *item.supersedes], "kind": CORRECTS}
+        rows = self._ledger.store.query(QUERIES["find_correcting"], {"gen": self._ledger.store.head().gen, **about})
+        standing = [one for one in dict.fromkeys(str(row[0]) for row in rows) if self._stands(one)]
+        return tuple(f"correction_untouched: {one} still says it; revoke it too if that is wrong" for one in standing)
+
+    def _stands(self, correction: str) -> bool:
+        return self._states.of(CORRECTION, correction).state in STANDING_STATES
 
     def confirmed(self, record: Record, correction: str) -> Found | None:
         """Return a correction that its own first and last event confirm; None if they are another's."""

@@ -59,7 +59,6 @@ class UseCases:
         self._relay = relay
         self._actor = actor
         self._project = project
-        self._clock = clock
         self._names = Names(ledger)
         self._states = states
         self._references = References(ledger, self._names, states, project)

@@ -54,7 +54,9 @@ class WithdrawingActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.forget(append, revision, reason, if_revision)
 
-        return self._write("forget", None, given, decide, idempotency_key, dry_run)
+        return self._write(
+            "forget", None, given, decide, idempotency_key, dry_run, warn=lambda: self._corrections.said_too(revision)
+        )
 
     @overload
     def revoke(
@@ -98,7 +100,15 @@ class WithdrawingActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.revoke(append, revision, reason, if_revision)
 
-        receipt = self._write("revoke", "revoke", given, decide, idempotency_key, dry_run)
+        receipt = self._write(
+            "revoke",
+            "revoke",
+            given,
+            decide,
+            idempotency_key,
+            dry_run,
+            warn=lambda: self._corrections.said_too(revision),
+        )
         if dry_run:
             return Impact(revisions=(receipt.revision_id,) if receipt.revision_id else ())
         return receipt
