@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.context import Session, pass_session
+from cli.index_checks import rebuild, verify
 from cli.options import Noun, Verb, reads
 from cli.output import give
 from cli.progress import metered
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
 
 @click.group("index", cls=Noun)
 def index() -> None:
-    """Embed the index anew with another embedder, and say how far it is."""
+    """Check the index, make it or embed it anew, and say how far it is."""
+
+
+index.add_command(verify)
+index.add_command(rebuild)
 
 
 @index.command(

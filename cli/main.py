@@ -38,7 +38,7 @@ _COMMANDS = {
     "keys": ("cli.keys", "keys", "Make and list the ledger's keys, and print the public one."),
     "export": ("cli.export", "export", "Hand the history of memories to an outsider, with the proofs."),
     "projections": ("cli.models", "projections", "Rebuild and check the read models, and say how far they are."),
-    "index": ("cli.index", "index", "Embed the index anew with another embedder, and say how far it is."),
+    "index": ("cli.index", "index", "Check the index, make it or embed it anew, and say how far it is."),
     "recover": ("cli.recover", "recover", "Run the start-up recovery by hand."),
     "import": ("cli.imports", "import_", "Import a foreign file; importing it twice stores nothing twice."),
     "db": ("cli.db", "db", "Make, migrate and check the database."),

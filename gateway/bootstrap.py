@@ -25,6 +25,7 @@ from projections.index import VectorIndex
 from projections.models import ALL
 from projections.rebuilding import rebuild
 from projections.relay import Relay
+from projections.scrubbing import Scrubber
 
 __all__ = ["BareGateway", "open_bare", "open_gateway"]
 
@@ -76,7 +77,7 @@ def open_gateway(
             make_index=lambda dimension: make_index(settings.index, dimension),
         )
         if replay:
-            _replay(relay)
+            _replay(ledger, relay)
     except BaseException:
         close()
         raise
@@ -171,9 +172,10 @@ def bring_up_to_date(ledger: VerifiedLedger, say: Say | None) -> None:
         ledger.catch_up()
 
 
-def _replay(relay: Relay) -> None:
+def _replay(ledger: VerifiedLedger, relay: Relay) -> None:
     try:
         relay.drain(INDEX_WAIT_S)
+        Scrubber(ledger, relay).glance()
     except CorrigendaError as error:
         # Standing needs no index: the ledger is ready, and a search says what is wrong with embedder or index.
         if error.code not in ("EMBEDDER_UNAVAILABLE", "INDEX_UNAVAILABLE"):

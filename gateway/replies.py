@@ -676,6 +676,62 @@ class Rebuild(Reply, frozen=True, kw_only=True):
     locked_ms: int
 
 
+class IndexDifference(Reply, frozen=True, kw_only=True):
+    """One index entry that is not what the ledger says.
+
+    `kind`: missing (it stands and is not held), stale (held, and it no longer stands, or stands elsewhere, or with
+    another vector than the stored one), revoked (held, and withdrawn), foreign (the ledger knows no such thing),
+    unstored (held, and its stored vector is missing or does not carry the ledger's seal).
+    """
+
+    kind: str
+    item: str
+    revision_id: str
+    partition: str
+
+
+class IndexCheck(Reply, frozen=True, kw_only=True):
+    """Whether the index is what the ledger says (exit 13 if not), as far as the outbox had been carried (`cursor`).
+
+    `counts` has every kind of difference, `differences` the first few. `pending` entries wait in the outbox and are no
+    difference. The two digests do not depend on the order of entries, and are equal if nothing differs. `probed`
+    entries were searched for by their own vectors; `unprobed` names those that did not come first.
+    """
+
+    ok: bool
+    exit_code: int
+    cursor: int
+    position: int
+    incarnation: int
+    entries: int
+    expected: int
+    pending: int
+    counts: dict[str, int]
+    differences: tuple[IndexDifference, ...]
+    partitions: int
+    partitions_differing: int
+    digest: str
+    expected_digest: str
+    probed: int
+    unprobed: tuple[str, ...]
+
+
+class IndexRebuild(Reply, frozen=True, kw_only=True):
+    """An index that was built beside the live one, and swapped in.
+
+    `embedded` texts had no stored vector; `carried` effects were waiting or came meanwhile. If not `kept`, another
+    process was writing a generation, and this one's is kept when it ends.
+    """
+
+    entries: int
+    entries_before: int
+    embedded: int
+    carried: int
+    kept: bool
+    position: int
+    incarnation: int
+
+
 class ImportItem(Reply, frozen=True, kw_only=True):
     """The outcome of one row: stored, unchanged or rejected. `row` counts from 1."""
 

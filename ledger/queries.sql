@@ -232,3 +232,8 @@ SELECT coalesce(max(seq), -1) FROM corrigenda.carried WHERE ledger = %(ledger)s 
 -- It only grows: another process may have come further meanwhile.
 INSERT INTO corrigenda.carried (ledger, task, seq) VALUES (%(ledger)s, %(task)s, %(seq)s)
 ON CONFLICT (ledger, task) DO UPDATE SET seq = greatest(corrigenda.carried.seq, excluded.seq)
+
+-- name: read_pending
+-- Which of these revisions and corrections have a row above a position.
+SELECT DISTINCT revision FROM corrigenda.outbox
+WHERE ledger = %(ledger)s AND seq > %(after)s AND revision = ANY (%(revisions)s)

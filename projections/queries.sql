@@ -378,3 +378,12 @@ ORDER BY content_seq LIMIT %(limit)s
 -- name: any_correction
 SELECT EXISTS (SELECT 1 FROM corrigenda.correction
                WHERE ledger = %(ledger)s AND gen = %(gen)s AND project = %(project)s)
+
+-- name: count_standing
+-- The head's position, and how many revisions and corrections should be in an index there.
+SELECT h.seq,
+       (SELECT count(*) FROM corrigenda.revision r
+        WHERE r.ledger = h.ledger AND r.gen = h.gen AND r.state = 'active' AND r.trust <> 'revoked'),
+       (SELECT count(*) FROM corrigenda.correction c
+        WHERE c.ledger = h.ledger AND c.gen = h.gen AND c.state IN ('unconfirmed', 'active'))
+FROM corrigenda.head h WHERE h.ledger = %(ledger)s

@@ -1,10 +1,19 @@
-"""Start-up recovery by hand: carry what an interruption left in the outbox, keep it, and say what was done."""
+"""Start-up recovery by hand: carry what an interruption left in the outbox, hold the index against the ledger, mend it.
+
+The outbox says what is new, and a row that is lost says nothing: only the comparison shows what an index lacks.
+"""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from msgspec import Struct
 
+from ledger.verified import VerifiedLedger
+from projections.comparing import Compared, Comparison
+from projections.probing import Probed, probe
 from projections.relay import Relay
+
+Progress = Callable[[int, int], None]
 
 
 class Recovered(Struct, frozen=True, kw_only=True):
@@ -13,24 +22,117 @@ class Recovered(Struct, frozen=True, kw_only=True):
     replayed: int
     skipped: int
     pending: int
+    repaired: int
     action: str
     why: str
 
 
-def recover(relay: Relay, *, check_only: bool, progress: Callable[[int, int], None] | None = None) -> Recovered:
-    """Bring the replica to the walk's head and make it durable; with `check_only`, only count what that would take."""
-    if relay.embedder is None:
-        return Recovered(replayed=0, skipped=0, pending=0, action="none", why="there is no embedder, so no index")
+class Examined(Struct, frozen=True, kw_only=True):
+    """An index replica as it was compared: up to which position it was carried, what was found, what probes showed."""
+
+    cursor: int
+    entries: int
+    compared: Compared
+    probed: Probed
+
+
+def recover(
+    ledger: VerifiedLedger,
+    relay: Relay,
+    *,
+    alone: AbstractContextManager[object],
+    check_only: bool,
+    progress: Progress | None = None,
+) -> Recovered:
+    """Bring the replica to the walk's head, mend it and make it durable; with `check_only`, say what that would take.
+
+    `alone` is the ledger's lock; while the index is compared, it is taken for one batch at a time.
+    """
+    with alone:
+        ledger.catch_up()
+        if relay.embedder is None:
+            return _nothing("there is no embedder, so no index")
     if check_only:
-        waiting = relay.look()
-        return Recovered(replayed=0, skipped=0, pending=waiting, action="none", why=f"waiting effects: {waiting}")
-    relay.open()
-    began = relay.cursor
-    drained = relay.drain(progress=progress)
-    relay.keep()
-    if drained.carried == 0:
-        return Recovered(replayed=0, skipped=0, pending=0, action="none", why="the index was at the ledger's head")
-    action = "replayed" if began >= 0 else "rebuilt"
+        return _only_looked(ledger, relay, alone)
+    with alone:
+        relay.open()
+        began, why = relay.cursor, relay.opened_with
+        drained = relay.drain(progress=progress)
+        relay.keep()
+    found = examine(ledger, relay, alone=alone, repair=True)
+    repaired = 0 if found is None else found.compared.repaired
+    if repaired:
+        with alone:
+            relay.changed()
+            relay.keep()
+    if drained.carried == 0 and repaired == 0:
+        return _nothing("the index was at the ledger's head")
     return Recovered(
-        replayed=drained.carried, skipped=drained.skipped, pending=drained.pending, action=action, why=relay.opened_with
+        replayed=drained.carried,
+        skipped=drained.skipped,
+        pending=drained.pending,
+        repaired=repaired,
+        action="rebuilt" if began < 0 else "replayed" if drained.carried else "none",
+        why=why or (_mended(repaired) if repaired else ""),
     )
+
+
+def examine(
+    ledger: VerifiedLedger,
+    relay: Relay,
+    *,
+    alone: AbstractContextManager[object],
+    repair: bool = False,
+    progress: Progress | None = None,
+) -> Examined | None:
+    """Compare the replica with the ledger, both ways, and probe it; None if there is no embedder or it is frozen.
+
+    Without `repair` nothing changes: a replica that is not open is read from its newest good generation.
+    """
+    with alone:
+        ledger.catch_up()
+        peeked, embedder = relay.peeked(), relay.embedder
+        if peeked is None or embedder is None or (repair and relay.frozen):
+            return None
+        index, cursor = peeked
+        live = relay.replica is index
+        comparison = Comparison(
+            ledger, embedder, index, lambda: relay.cursor if live else cursor, repair=repair and live
+        )
+    more = True
+    while more:
+        with alone:
+            more = comparison.step()
+        if progress is not None:
+            progress(comparison.done, comparison.total)
+    with alone:
+        return Examined(
+            cursor=relay.cursor if live else cursor,
+            entries=len(index),
+            compared=comparison.result(),
+            probed=probe(ledger, embedder, index),
+        )
+
+
+def sound_out(ledger: VerifiedLedger, relay: Relay, *, alone: AbstractContextManager[object]) -> Probed | None:
+    """Probe the replica, or the newest good generation, and change nothing; None if there is no embedder."""
+    with alone:
+        ledger.catch_up()
+        peeked, embedder = relay.peeked(), relay.embedder
+        return None if peeked is None or embedder is None else probe(ledger, embedder, peeked[0])
+
+
+def _only_looked(ledger: VerifiedLedger, relay: Relay, alone: AbstractContextManager[object]) -> Recovered:
+    with alone:
+        waiting = relay.look()
+    found = examine(ledger, relay, alone=alone)
+    wrong = 0 if found is None else found.compared.drifted
+    return _nothing(f"waiting effects: {waiting}" + (f"; entries to repair: {wrong}" if wrong else ""), waiting)
+
+
+def _nothing(why: str, pending: int = 0) -> Recovered:
+    return Recovered(replayed=0, skipped=0, pending=pending, repaired=0, action="none", why=why)
+
+
+def _mended(repaired: int) -> str:
+    return f"{repaired} entries were not what the ledger says, and were put right"

@@ -125,6 +125,40 @@ class Relay:
         if self.embedder is not None:
             self._opened(self.embedder)
 
+    @property
+    def replica(self) -> PartitionedIndex | None:
+        """Return what is held, for comparing and mending it; None until it is opened."""
+        return self._index
+
+    def peeked(self) -> tuple[PartitionedIndex, int] | None:
+        """Return the replica and its cursor; one that is not open is loaded for the caller only, and nothing changes.
+
+        None if there is no embedder. Errors: INDEX_UNAVAILABLE (another embedder built the index).
+        """
+        if self._index is not None or self.embedder is None:
+            return None if self._index is None else (self._index, self._cursor)
+        self._ledger.catch_up()
+        index = PartitionedIndex(self.embedder.dimension, self._make_index)
+        loaded = self._load(self.embedder, only_look=True)
+        found = loaded.generation
+        if found is None and loaded.other is not None:
+            raise _other_embedder(loaded.other, self.embedder.signature)
+        if found is not None:
+            index.restore(found.contents)
+        return index, -1 if found is None else found.manifest.position
+
+    def empty(self) -> PartitionedIndex | None:
+        """Return an empty index like the replica, to build another one in; None if there is no embedder."""
+        return None if self.embedder is None else PartitionedIndex(self.embedder.dimension, self._make_index)
+
+    def swap(self, index: PartitionedIndex, cursor: int) -> None:
+        """Hold `index` from now on, built beside; what came after `cursor` is carried into it next."""
+        self._index, self._cursor, self._kept = index, cursor, -1
+
+    def changed(self) -> None:
+        """Note that the replica is no longer what is kept, though its cursor is where it was."""
+        self._kept = -1
+
     def neighbours(self, partitions: Sequence[str], vector: Vectors, k: int) -> list[tuple[Item, float]]:
         """Return the k nearest entries of some partitions, best first. What they are worth is for the ledger to say."""
         if self._index is None:
@@ -187,7 +221,12 @@ class Relay:
         with writer_lock(self._home) as mine:
             if not mine or not (replacing or self._may_replace(self._embedder)):
                 return False
-            publish(self._home, self._manifest(self._embedder, digest), self._index.dump())
+            publish(
+                self._home,
+                self._manifest(self._embedder, digest),
+                self._index.dump(),
+                seal=self._ledger.keys.generation,
+            )
         self._kept = self._cursor
         return True
 
@@ -237,6 +276,7 @@ class Relay:
             dimension=embedder.dimension,
             size=self._ledger.walk.head.size,
             digest_at=self._ledger.walk.leaf_at,
+            seal=self._ledger.keys.generation,
             only_look=only_look,
         )
 

@@ -5,7 +5,7 @@ embedder that somebody else runs is recognised by what it makes of one text, whi
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -51,6 +51,11 @@ class StoredVectors:
         found = self._read(list(texts))[0] if texts else {}
         missing = [content for content in texts if content not in found][:embedded_max]
         return {**found, **self.of({content: texts[content] for content in missing})}, len(missing)
+
+    def stored(self, contents: Iterable[str]) -> Mapping[str, Vectors]:
+        """Return the vector of each of these content digests (hex) that is stored and sealed; nothing is embedded."""
+        wanted = list(contents)
+        return self._read(wanted)[0] if wanted else {}
 
     def first(self, content: str, vector: Vectors) -> Vectors:
         """Return the stored vector of a content digest; `vector` becomes that, if there was none."""

@@ -32,6 +32,7 @@ from ledger.limits import INDEX_WAIT_S
 from ledger.verified import VerifiedLedger
 from projections.embedders.patience import at_most
 from projections.relay import Relay
+from projections.scrubbing import Scrubber
 
 # The fields of a request that name something; of these, the one that may be None.
 REFERENCES = frozenset({"revision", "newer", "older", "with", "correction", "expected_active"})
@@ -57,6 +58,7 @@ class UseCases:
         states = States(ledger)
         self._ledger = ledger
         self._relay = relay
+        self._scrubber = Scrubber(ledger, relay)
         self._actor = actor
         self._project = project
         self._names = Names(ledger)
@@ -112,6 +114,7 @@ class UseCases:
         self._writer.close()
         with self._writer.lock:
             try:
+                self._scrubber.scrub(0.0)
                 self._relay.close(wrote=self._wrote)
             finally:
                 self._ledger.close()

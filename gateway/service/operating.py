@@ -51,9 +51,13 @@ class Operating(UseCases):
     def recover(self, *, check_only: bool = False, dry_run: bool = False, progress: Progress | None = None) -> Recovery:
         """Bring the index to the ledger's head and say what it took; or, with `check_only`, what it would take."""
         self._require("recover")
-        with self._writer.lock:
-            self._ledger.catch_up()
-            done = recover(self._relay, check_only=check_only or dry_run, progress=progress)
+        done = recover(
+            self._ledger,
+            self._relay,
+            alone=self._writer.lock,
+            check_only=check_only or dry_run,
+            progress=progress,
+        )
         if not (check_only or dry_run):
             self.carry_late()
         return Recovery(
@@ -61,7 +65,7 @@ class Operating(UseCases):
             replayed=done.replayed,
             skipped=done.skipped,
             parked=0,
-            repaired=0,
+            repaired=done.repaired,
             index={"action": done.action, "why": done.why},
             claims=(),
             position=self._reader.position,

@@ -1,12 +1,13 @@
 """A generation: one durable copy of an index, that is either whole and of this ledger's past, or not there.
 
 It is a cache. A generation is written aside, made durable, then renamed; whoever reads one believes nothing
-of it that is not checked: every byte against the manifest, the manifest against the ledger. What does not
-hold is set aside for a person to look at, and the index is built again. Never a partial load, never FAISS's
-own file format.
+of it that is not checked: every byte against the manifest, the manifest against the ledger and against its seal,
+which only a holder of the ledger key can make. What does not hold is set aside for a person to look at, and the
+index is built again. Never a partial load, never FAISS's own file format.
 """
 
 import hashlib
+import hmac
 import logging
 import secrets
 from collections.abc import Callable, Iterable
@@ -31,7 +32,7 @@ from projections.index.disk import (
 from projections.index.partitions import Contents
 from projections.index.ranking import usable
 
-FORMAT = 1
+FORMAT = 2
 LOADS_MAX = 3
 
 _PREFIX = "generation-"
@@ -40,11 +41,13 @@ _ITEMS = "items.json"
 _VECTORS = "vectors.f32"
 _STORED = np.dtype("<f4")
 
+Seal = Callable[[bytes], str]
+
 _log = logging.getLogger(__name__)
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a generation holds and was built from. `count` and `files` are filled in by `publish`.
+    """What a generation holds and was built from. `count`, `files` and `seal` are filled in by `publish`.
 
     `position` is the cursor: the last ledger position whose effects are in. `digest` is the chain's link
     hash at that position, in hex, by which a generation of another history is known.
@@ -59,6 +62,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     dimension: int
     count: int = 0
     files: dict[str, StoredFile] = {}
+    seal: str = ""
+
+    @property
+    def sealed(self) -> bytes:
+        """Return the bytes that the seal is of: everything but the seal."""
+        return msgspec.json.encode(msgspec.structs.replace(self, seal=""), order="deterministic")
 
 
 class Generation(NamedTuple):
@@ -91,6 +100,7 @@ class Expected(NamedTuple):
     dimension: int
     size: int
     digest_at: Callable[[int], bytes | None]
+    seal: Seal
 
 
 class _Refused(Exception):
@@ -105,16 +115,16 @@ class _OtherEmbedder(_Refused):
         self.manifest = manifest
 
 
-def publish(root: Path, manifest: Manifest, contents: Contents) -> Path:
+def publish(root: Path, manifest: Manifest, contents: Contents, *, seal: Seal) -> Path:
     """Write `contents` as the newest generation under `root`, remove the older ones, return its directory.
 
-    The caller holds `disk.writer_lock`. Raises INDEX_UNAVAILABLE if it cannot be written, or holds a vector
-    that is not usable; what was there stays.
+    `seal` makes the seal of a manifest's bytes. The caller holds `disk.writer_lock`. Raises INDEX_UNAVAILABLE if it
+    cannot be written, or holds a vector that is not usable; what was there stays.
     """
     final = root / f"{_name(manifest.position)}{secrets.token_hex(4)}"
     try:
         with aside(root) as written:
-            _write(written, manifest, contents)
+            _write(written, manifest, contents, seal)
             publish_directory(written, final)
     except OSError as error:
         raise _unwritable(root, error) from error
@@ -146,15 +156,17 @@ def load(
     dimension: int,
     size: int,
     digest_at: Callable[[int], bytes | None],
+    seal: Seal,
     only_look: bool = False,
 ) -> Loaded:
     """Return the newest generation under `root` that is whole, of this ledger's past and of this embedder.
 
     `size` is the ledger's number of entries; `digest_at` gives the link hash at a position, None if there
-    is no such entry. Generations that fail are renamed aside, the last two of which are kept; with `only_look`
-    they stay, and so does always what another embedder built. Raises only what `digest_at` raises.
+    is no such entry; `seal` makes the seal that a manifest's bytes should carry. Generations that fail are renamed
+    aside, the last two of which are kept; with `only_look` they stay, and so does always what another embedder built.
+    Raises only what `digest_at` raises.
     """
-    expected = Expected(ledger, incarnation, signature, dimension, size, digest_at)
+    expected = Expected(ledger, incarnation, signature, dimension, size, digest_at, seal)
     for _ in range(LOADS_MAX):
         loaded = _load_newest(root, expected, only_look=only_look)
         if loaded is not None:
@@ -215,9 +227,11 @@ def _read_manifest(path: Path) -> Manifest:
 
 
 def _check_origin(manifest: Manifest, expected: Expected) -> None:
-    """Refuse a generation of another ledger or embedder, or of a past that this ledger does not have."""
+    """Refuse a generation of another ledger or embedder, not written with the key, or of a past that is not ours."""
     if (manifest.ledger, manifest.incarnation) != (expected.ledger, expected.incarnation):
         raise _Refused("foreign: it belongs to another ledger, or to another life of this one")
+    if not hmac.compare_digest(manifest.seal.encode(), expected.seal(manifest.sealed).encode()):
+        raise _Refused("damaged: the manifest does not carry the seal of this ledger's key")
     if manifest.position >= expected.size:
         raise _Refused(f"newer: built at position {manifest.position} of a ledger of {expected.size}")
     digest = expected.digest_at(manifest.position)
@@ -259,7 +273,7 @@ def _sliced(partitions: list[tuple[str, list[str]]], rows: Vectors) -> Contents:
     return contents
 
 
-def _write(directory: Path, manifest: Manifest, contents: Contents) -> None:
+def _write(directory: Path, manifest: Manifest, contents: Contents, seal: Seal) -> None:
     """Write a generation's files into `directory`, the manifest last."""
     partitions = [(key, list(items)) for key, (items, _) in contents.items()]
     files = {
@@ -268,7 +282,8 @@ def _write(directory: Path, manifest: Manifest, contents: Contents) -> None:
     }
     count = sum(len(items) for _, items in partitions)
     full = msgspec.structs.replace(manifest, count=count, files=files)
-    write_durably(directory / _MANIFEST, [msgspec.json.encode(full)])
+    sealed = msgspec.structs.replace(full, seal=seal(full.sealed))
+    write_durably(directory / _MANIFEST, [msgspec.json.encode(sealed)])
 
 
 def _stored_rows(contents: Contents, dimension: int) -> Iterable[bytes]:

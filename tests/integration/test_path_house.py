@@ -40,6 +40,7 @@ def test_the_oracle_sees_disorder_in_the_index(gateway: Gateway, open_here: Here
     gateway.search("a")
     index: Any = gateway._relay._index  # Any: planting in the replica what no event put there
     index.put(next(iter(index.items().values())), "mem_X/rev_X", WORDS.embed(["b"])[0])
+    gateway.index.frozen = True  # else what is wrong would be mended at the end
     gateway.close()
     open_here.broken = True
 
