@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from gateway.names import Names, References
-from gateway.permissions import Actor
 from gateway.reading import Reader
 from gateway.replies import Correction, CorrectionStats, EvalCase, ExplainedCorrection
 from gateway.schemas import CorrectionsRequest, StatsRequest
@@ -66,14 +65,12 @@ class Corrections:
         states: States,
         references: References,
         reader: Reader,
-        actor: Actor,
     ) -> None:
         self._ledger = ledger
         self._names = names
         self._states = states
         self._references = references
         self._reader = reader
-        self._actor = actor
 
     def show(self, reference: str) -> ExplainedCorrection:
         """Return one correction, whatever its state, with its story."""
@@ -160,13 +157,13 @@ class Corrections:
         if project is None:
             return
         ids = self._reader.scope(project, request.reader)
-        reader = ids if self._reads_as_somebody(request) else None
+        reader = self._reader.reader(project, request.reader) if self._reads_as_somebody(request) else None
         for rows in self._rows(project, None if request.agent is None else ids.agent, request.states):
             yield [found for found in self._read(rows) if _wanted(found, request, project, ids, reader)]
 
     def _reads_as_somebody(self, request: CorrectionsRequest) -> bool:
         """Report whether visibility decides: the operator sees every record of the project, unless as somebody."""
-        return "admin" not in self._actor.permissions or bool(request.user or request.session)
+        return not self._references.visible.whole or bool(request.user or request.session)
 
     def _rows(self, project: str, agent: str | None, states: Sequence[str]) -> Iterator[Mapping[str, int]]:
         store, after = self._ledger.store, -1

@@ -7,7 +7,7 @@ Only which corrections name a revision is asked of a read model, and each is hel
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from gateway.graph import newer_than, older_than
-from gateway.names import Names
+from gateway.names import Names, References
 from gateway.replies import LineageEdge, LineageNode
 from gateway.viewing import Viewing
 from gateway.views import LineageView, correction_text_of
@@ -28,9 +28,12 @@ Graph = tuple[tuple[LineageNode, ...], tuple[LineageEdge, ...]]
 class Surroundings:
     """What lies around one lineage, as it is followed."""
 
-    def __init__(self, ledger: VerifiedLedger, names: Names, viewing: Viewing, centre: LineageView) -> None:
+    def __init__(
+        self, ledger: VerifiedLedger, names: Names, references: References, viewing: Viewing, centre: LineageView
+    ) -> None:
         self._ledger = ledger
         self._names = names
+        self._references = references
         self._viewing = viewing
         self._centre = centre.lineage
         self._views: dict[str, LineageView] = {centre.lineage: centre}
@@ -77,9 +80,12 @@ class Surroundings:
     def _state(self, revision: str) -> RevisionState:
         return self._views[self._holders[revision]].state.revisions[revision]
 
-    def _read(self, lineages: Iterable[str]) -> None:
-        views = self._viewing.many(set(lineages) - self._views.keys())
+    def _read(self, lineages: Iterable[str]) -> list[str]:
+        """Read lineages, and return those that there are and that the reader sees."""
+        asked = list(lineages)
+        views = self._viewing.many(set(asked) - self._views.keys())
         self._views |= {one: view for one, view in views.items() if view.state.latest}
+        return [one for one in asked if one in self._views]
 
     def _foresee(self, *, newer: bool) -> None:
         """Read at once what the read model says will be reached: one by one, a long chain is as many round trips.
@@ -95,10 +101,17 @@ class Surroundings:
         held = ledger.walk.lineages(found - memories)
         self._read({*memories, *held.values()})
 
-    def _locate(self, revisions: Iterable[str]) -> None:
-        found = self._ledger.walk.lineages(set(revisions) - self._holders.keys())
-        self._holders |= found
+    def _locate(self, revisions: Iterable[str]) -> list[str]:
+        """Read the lineages of revisions, and return those revisions that there are and that the reader sees."""
+        asked = list(revisions)
+        found = self._ledger.walk.lineages(set(asked) - self._holders.keys())
         self._read(found.values())
+        self._holders |= {
+            one: lineage
+            for one, lineage in found.items()
+            if lineage in self._views and one in self._views[lineage].state.revisions
+        }
+        return [one for one in asked if one in self._holders]
 
     def _conflicts(self) -> Iterator[LineageEdge]:
         for lineage in dict.fromkeys(self._holders[one] for one in self._revisions):
@@ -147,7 +160,7 @@ class Surroundings:
 
     def _is_touched(self, revision: str, correction: str, state: CorrectionState) -> bool:
         """Report whether a correction that was recorded is about a revision, or withdrew it."""
-        if state.recorded is None:
+        if state.recorded is None or not self._references.holds_correction(state.recorded):
             return False
         events = self._views[self._holders[revision]].recorded.values()
         return state.recorded.revision == revision or any(
@@ -162,16 +175,19 @@ def reached(
     starts: Iterable[str],
     following: Callable[[str], Iterable[str]],
     *,
-    load: Callable[[Iterable[str]], None],
+    load: Callable[[Iterable[str]], Iterable[str]],
     depth: int | None,
 ) -> dict[str, None]:
-    """Return everything reachable, nearest first, the starts included; `load` is told each level before it is asked."""
+    """Return everything reachable, nearest first, the starts included.
+
+    `load` is told each level before it is asked about, and says what of it is gone on with.
+    """
     found = dict.fromkeys(starts)
     frontier, steps = list(found), 0
     while frontier and (depth is None or steps < depth):
         further = dict.fromkeys(other for one in frontier for other in following(one))
         frontier, steps = [one for one in further if one not in found], steps + 1
-        load(frontier)
+        frontier = list(load(frontier))
         found |= dict.fromkeys(frontier)
     return found
 

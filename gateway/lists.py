@@ -55,13 +55,10 @@ class Lister:
         states: States,
         references: References,
         reader: Reader,
-        *,
-        sees_all: bool,
     ) -> None:
         self._ledger = ledger
         self._references = references
         self._reader = reader
-        self._sees_all = sees_all
         self._viewing = Viewing(ledger, names, states, references)
 
     def begin(self, request: ListRequest) -> tuple[Wanted, Place]:
@@ -70,12 +67,12 @@ class Lister:
         Errors: MEMORY_NOT_FOUND, CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
         """
         project = self._references.project
-        named = any((request.agent, request.user, request.session))
+        named, sees_all = any((request.agent, request.user, request.session)), self._references.visible.whole
         wanted = Wanted(
             request=request,
             lineage=None if request.memory is None else self._references.lineage(request.memory),
-            reader=None if project is None else self._reader.scope(project, request),
-            whole=request.memory is not None or (self._sees_all and not named),
+            reader=None if project is None else self._reader.reader(project, request),
+            whole=sees_all and (request.memory is not None or not named),
         )
         if request.cursor is None:
             return wanted, Place(self._reader.position, -1)
@@ -194,7 +191,7 @@ def _acts(view: LineageView, revision: str, show: Any) -> tuple[RevisionAct, ...
     for _, item in sorted(view.recorded.items()):
         after = _after(item, revision, standing)
         if after is not None:
-            acts.append(_act(item, revision, standing, after, show))
+            acts.append(_act(view, item, revision, standing, after, show))
             standing = after
     return tuple(acts)
 
@@ -207,8 +204,11 @@ def _after(item: Recorded, revision: str, standing: Values | None) -> Values | N
     return next((move.after for move in _moves(item) if move.revision == revision), None)
 
 
-def _act(item: Recorded, revision: str, before: Values | None, after: Values, show: Any) -> RevisionAct:
+def _act(
+    view: LineageView, item: Recorded, revision: str, before: Values | None, after: Values, show: Any
+) -> RevisionAct:
     envelope = item.entry.envelope
+    reason = None if envelope.seq in view.untold else getattr(item.payload, "reason", None)
     edges: tuple[Edge, ...] = getattr(envelope.facts, "edges", ())
     contradicted = [edge for edge in edges if edge.kind == "conflicts" and edge.since is None]
     return RevisionAct(
@@ -216,7 +216,7 @@ def _act(item: Recorded, revision: str, before: Values | None, after: Values, sh
         at=envelope.at,
         action=envelope.type,
         actor=show(envelope.actor),
-        reason=getattr(item.payload, "reason", None),
+        reason=reason,
         from_state=before and before.state,
         to_state=after.state,
         from_trust=before and before.trust,

@@ -24,8 +24,9 @@ class LineageView(Struct, frozen=True, kw_only=True):
     """One lineage: its folded state, and its events by position, at the ledger's head or as they stood before.
 
     `others` are views of other lineages by the revisions of theirs that this one's supersede, or were superseded by.
-    `unseen` are revisions that may not be read any more, whatever they were when the view was true. `ended` says where
-    a revision was superseded, `patched` where its metadata was mended, in order.
+    `unseen` are revisions that may not be read any more, whatever they were when the view was true; `untold` are the
+    positions of events whose payload the reader may not see. `ended` says where a revision was superseded, `patched`
+    where its metadata was mended, in order.
     """
 
     lineage: str
@@ -35,6 +36,7 @@ class LineageView(Struct, frozen=True, kw_only=True):
     patched: Mapping[str, Sequence[int]]
     others: Mapping[str, "LineageView"] = {}
     unseen: frozenset[str] = frozenset()
+    untold: frozenset[int] = frozenset()
 
     def text(self, revision: str) -> RevisionText:
         """Return what a revision says, as its metadata was mended last."""
@@ -53,7 +55,8 @@ class LineageView(Struct, frozen=True, kw_only=True):
 
     def holder(self, revision: str) -> "LineageView | None":
         """Return the view that holds a revision: this one, or that of another lineage as far as it was read."""
-        return self if revision in self.state.revisions else self.others.get(revision)
+        found = self if revision in self.state.revisions else self.others.get(revision)
+        return None if found is None or revision not in found.state.revisions else found
 
     def began(self, revision: str) -> str | None:
         """Return from when on a revision holds by its own word, as far as that was read."""
@@ -193,7 +196,10 @@ def revision_reply(lineage: LineageView, item: RevisionState, show: Callable[[st
 
 def audit(lineage: LineageView, show: Callable[[str], str]) -> tuple[AuditEntry, ...]:
     """Return a lineage's events, oldest first, as an auditor reads them."""
-    return tuple(audit_entry(item, show) for _, item in sorted(lineage.recorded.items()))
+    return tuple(
+        audit_entry(item if at not in lineage.untold else item._replace(payload=None), show)
+        for at, item in sorted(lineage.recorded.items())
+    )
 
 
 def log_item(entry: Entry, actor: str) -> dict[str, Any]:  # Any: one value of each field's type

@@ -156,8 +156,8 @@ class CorrectionActs(UseCases):
     ) -> tuple[Correction, ...]:
         """Return the project's corrections of those states, oldest first; `since` is a time, and included.
 
-        Whoever has the permission `admin` sees all of them; with `user` or `session`, and everybody else, those that a
-        reader with these ids and `agent` may see.
+        Whoever has the permission `admin` sees all of them; with `user` or `session` those that a reader with these ids
+        and `agent` may see, as everybody else does with any of the three; without them those that its actor may see.
         """
         request = schemas.parse(
             schemas.CorrectionsRequest, agent=agent, entity_key=entity_key, since=since, states=listed(states),

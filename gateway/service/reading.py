@@ -19,6 +19,7 @@ from gateway.replies import (
     Search,
 )
 from gateway.service.base import UseCases, listed
+from gateway.visible import NOBODY
 from projections.relay import Item
 
 EVENTS_PAGE = 1_000
