@@ -88,6 +88,7 @@ from gateway.replies import (  # noqa: E402
     RevisionRef,
     Search,
     Status,
+    Trace,
     Verification,
 )
 from ledger.clock import Clock  # noqa: E402
@@ -165,6 +166,7 @@ __all__ = [
     "RevisionRef",
     "Search",
     "Status",
+    "Trace",
     "UnavailableError",
     "Verification",
     "__version__",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         RevisionAct,
         Search,
         Status,
+        Trace,
     )
 
 _COLUMNS = 80  # what a status fits in
@@ -273,6 +274,11 @@ def event(item: "LogItem") -> str:
     ]
     inner = [_inner(item, name) for name in ("facts", "payload")]
     return "\n".join([f"{item.seq}  {item.type}", pairs(rows), *(text for text in inner if text)])
+
+
+def trace(found: "Trace") -> str:
+    """What one command stored: each event in a block."""
+    return "\n\n".join(event(item) for item in found.items)
 
 
 def _chain(item: "LogItem") -> list[tuple[str, str]]:

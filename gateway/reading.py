@@ -11,9 +11,10 @@ from gateway.names import Names, References
 from gateway.page import Append
 from gateway.past import Moment, Moments
 from gateway.positions import no_event
-from gateway.replies import EventDetail, Explanation, History, Lineage, LogItem, Revision, RevisionDiff
+from gateway.replies import EventDetail, Explanation, History, Lineage, LogItem, Revision, RevisionDiff, Trace
 from gateway.schemas import ScopeRequest
 from gateway.states import States
+from gateway.traces import Traces
 from gateway.viewing import Viewing
 from gateway.views import (
     audit,
@@ -29,7 +30,7 @@ from gateway.visible import NOBODY
 from ledger.corrections import CORRECTION, CorrectionRecorded, CorrectionText
 from ledger.governance import ExportMade, NameAssigned
 from ledger.ids import CORRECTION as CORRECTION_ID
-from ledger.ids import MEMORY, REVISION, is_prefix_of_ours, kind_of
+from ledger.ids import MEMORY, OP, REVISION, is_prefix_of_ours, kind_of
 from ledger.memories import Birth, RevisionState, RevisionText
 from ledger.message import ScopeIds
 from ledger.verified import Recorded, VerifiedLedger
@@ -44,6 +45,7 @@ class Reader:
         self._states = states
         self._references = references
         self._moments = Moments(ledger)
+        self._traces = Traces(ledger)
         self.viewing = self._viewing = Viewing(ledger, names, states, references)
         self.between = Between(ledger, names, references, self._viewing)
 
@@ -172,7 +174,22 @@ class Reader:
 
     def event(self, seq: int) -> EventDetail:
         """Return one event with its facts and its payload."""
-        item = self._recorded(seq)
+        return self._detail(self._recorded(seq))
+
+    def trace(self, trace: str) -> Trace:
+        """Return the events that one command stored."""
+        found = self._traces.events(trace)
+        first = found[0].entry.envelope
+        return Trace(
+            trace_id=first.op,
+            at=first.at,
+            actor=self._names.show(first.actor),
+            items=tuple(self._detail(item) for item in found),
+            position=self.position,
+            incarnation=self.incarnation,
+        )
+
+    def _detail(self, item: Recorded) -> EventDetail:
         return EventDetail(
             **log_item(item.entry, self._names.show(item.entry.envelope.actor)),
             **chain_fields(item.entry),
@@ -232,9 +249,14 @@ class Reader:
         return self._ledger.at([seq])[seq]
 
     def complete(self, prefix: str) -> tuple[str, ...]:
-        """Return our ids of this project's memories, revisions and corrections that begin with a prefix, sorted."""
+        """Return our ids of this project's memories, revisions and corrections that begin with a prefix, sorted.
+
+        Or those of traces: of the ledger's.
+        """
         if not is_prefix_of_ours(prefix):
             return ()
+        if kind_of(prefix) == OP:
+            return self._traces.beginning_with(prefix)
         found = self._ledger.walk.beginning_with(prefix).items()
         ours = [(item, lineage) for item, lineage in found if kind_of(item) in (MEMORY, REVISION, CORRECTION_ID)]
         return tuple(sorted({item for item, stream in ours if self._is_found(item, stream)}))

@@ -480,6 +480,17 @@ class EventDetail(LogItem, frozen=True, kw_only=True):
     payload: dict[str, Any] | None  # Any: as above
 
 
+class Trace(Reply, frozen=True, kw_only=True):
+    """What one command stored: its events, in order. `trace_id` is its receipt's."""
+
+    trace_id: str
+    at: str
+    actor: str
+    items: tuple[EventDetail, ...]
+    position: int
+    incarnation: int
+
+
 class Recovery(Reply, frozen=True, kw_only=True):
     """What start-up recovery did. `ok` is False while something needs a person."""
 
