@@ -142,6 +142,7 @@ def _particulars(item: "Revision") -> list[tuple[str, str | None]]:
         ("review by", item.review_by and moment(item.review_by)),
         ("supersedes", ", ".join(item.supersedes)),
         ("superseded by", ", ".join(item.superseded_by)),
+        ("retired by", item.retired_by and f"correction {item.retired_by}"),
         ("recorded", f"{moment(item.recorded_at)} at {item.position}"),
         ("superseded", item.superseded_at and moment(item.superseded_at)),
         ("stream version", str(item.stream_version)),
@@ -172,7 +173,14 @@ def _act(act: "RevisionAct") -> str:
     trust = "" if act.from_trust in (None, act.to_trust) else f", {act.to_trust}"
     why = f": {inert(act.reason)}" if act.reason else ""
     other = f", with {act.conflict_with}" if act.conflict_with else ""
-    return f"    {act.seq}  {moment(act.at)}  {act.action}  {change}{trust}  by {inert(act.actor)}{why}{other}"
+    retired = f"\n        {_retired(act)}" if act.retired_by else ""
+    return f"    {act.seq}  {moment(act.at)}  {act.action}  {change}{trust}  by {inert(act.actor)}{why}{other}{retired}"
+
+
+def _retired(entry: "AuditEntry | RevisionAct") -> str:
+    """Say for which correction a learning was retired."""
+    near = f", similarity {float(entry.similarity):.2f}" if entry.similarity else ""
+    return f"retired by correction {entry.retired_by}{near}"
 
 
 def history(found: "History", *, paint: Paint = plain) -> str:
@@ -228,6 +236,8 @@ def _audit(entry: "AuditEntry") -> str:
     lines = [f"  {entry.seq}  {moment(entry.at)}  {entry.type}  by {inert(entry.actor)}"]
     lines += [f"      {_move(move)}" for move in entry.moves]
     lines += [f"      {line}" for line in _patch_lines(entry.patch)]
+    if entry.retired_by:
+        lines.append(f"      {_retired(entry)}")
     if entry.reason:
         lines.append(block(entry.reason, gutter="      why: "))
     return "\n".join(lines)

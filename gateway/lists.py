@@ -15,7 +15,7 @@ from gateway.replies import ListedRevision, Revision, RevisionAct
 from gateway.schemas import ListRequest
 from gateway.states import States
 from gateway.viewing import Viewing
-from gateway.views import LineageView, revision_fields, revision_reply
+from gateway.views import LineageView, invalidation, revision_fields, revision_reply
 from ledger.errors import refuse
 from ledger.memories import MetadataPatched, RevisionPromoted, RevisionState
 from ledger.message import Edge, Move, ScopeIds, Values
@@ -208,7 +208,8 @@ def _act(
     view: LineageView, item: Recorded, revision: str, before: Values | None, after: Values, show: Any
 ) -> RevisionAct:
     envelope = item.entry.envelope
-    reason = None if envelope.seq in view.untold else getattr(item.payload, "reason", None)
+    told = item._replace(payload=None) if envelope.seq in view.untold else item
+    retired_by, similarity = invalidation(told)
     edges: tuple[Edge, ...] = getattr(envelope.facts, "edges", ())
     contradicted = [edge for edge in edges if edge.kind == "conflicts" and edge.since is None]
     return RevisionAct(
@@ -216,7 +217,7 @@ def _act(
         at=envelope.at,
         action=envelope.type,
         actor=show(envelope.actor),
-        reason=reason,
+        reason=getattr(told.payload, "reason", None),
         from_state=before and before.state,
         to_state=after.state,
         from_trust=before and before.trust,
@@ -227,6 +228,8 @@ def _act(
              if revision in (edge.newer, edge.older)),
             None,
         ),
+        retired_by=retired_by,
+        similarity=similarity,
     )  # fmt: skip
 
 

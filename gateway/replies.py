@@ -66,7 +66,8 @@ class Revision(Reply, frozen=True, kw_only=True):
     """One version of a memory as it stands at the position of the answer.
 
     `memory_id` is the caller's name where one was given. `content` is None once it has been withdrawn from view.
-    `recorded_at` and `superseded_at` are the ledger's time, `valid_from` and `valid_to` the world's.
+    `recorded_at` and `superseded_at` are the ledger's time, `valid_from` and `valid_to` the world's. `retired_by` is
+    the correction that a retired learning contradicted.
     """
 
     memory_id: str
@@ -97,6 +98,7 @@ class Revision(Reply, frozen=True, kw_only=True):
     provenance: dict[str, Any]  # Any: sources and run, and in `explain` the successor
     evidence: tuple[str, ...]
     depends_on: tuple[str, ...]
+    retired_by: str | None = None
 
 
 class Hit(Revision, frozen=True, kw_only=True):
@@ -139,7 +141,10 @@ class Search(Reply, frozen=True, kw_only=True):
 
 
 class AuditEntry(Reply, frozen=True, kw_only=True):
-    """One event of a lineage as an auditor reads it."""
+    """One event of a lineage as an auditor reads it.
+
+    `retired_by` is the correction for which it retired a learning, `similarity` how near the two are: a cosine.
+    """
 
     seq: int
     type: str
@@ -149,6 +154,8 @@ class AuditEntry(Reply, frozen=True, kw_only=True):
     reason: str | None
     moves: tuple[dict[str, str | None], ...]  # revision, from_state, to_state, from_trust, to_trust
     patch: dict[str, Any] | None = None  # Any: of a patch the revision, and what changed of its metadata, before, after
+    retired_by: str | None = None
+    similarity: str | None = None
 
 
 class Explanation(Revision, frozen=True, kw_only=True):
@@ -252,7 +259,8 @@ class History(Reply, frozen=True, kw_only=True):
 class RevisionAct(Reply, frozen=True, kw_only=True):
     """What one event did to one revision. `from_state` is None if it brought it into being.
 
-    `conflict_with` is what it was found to contradict, `expected_active` the head that it replaced when it won.
+    `conflict_with` is what it was found to contradict, `expected_active` the head that it replaced when it won,
+    `retired_by` the correction for which it was retired, `similarity` how near the two are: a cosine.
     """
 
     seq: int
@@ -266,6 +274,8 @@ class RevisionAct(Reply, frozen=True, kw_only=True):
     to_trust: str
     expected_active: str | None
     conflict_with: str | None
+    retired_by: str | None = None
+    similarity: str | None = None
 
 
 class ListedRevision(Revision, frozen=True, kw_only=True):

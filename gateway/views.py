@@ -12,7 +12,16 @@ from gateway.texts import mended
 from ledger.chain import Entry, broken
 from ledger.corrections import CorrectionText
 from ledger.digest import leaf, public
-from ledger.memories import LINEAGE, LineageState, MetadataPatch, MetadataPatched, RevisionState, RevisionText
+from ledger.memories import (
+    LINEAGE,
+    Contradiction,
+    LearningInvalidated,
+    LineageState,
+    MetadataPatch,
+    MetadataPatched,
+    RevisionState,
+    RevisionText,
+)
 from ledger.message import Move, ScopeIds
 from ledger.scope import SEGMENTS
 from ledger.verified import Recorded
@@ -149,8 +158,26 @@ def revision_fields(lineage: LineageView, item: RevisionState, show: Callable[[s
         "valid_to": text.valid_to or _derived_end(lineage, item, text, superseded_at),
         "recorded_at": lineage.at(item.content_seq),
         "superseded_at": superseded_at,
+        "retired_by": _retired_by(lineage, item),
     }
     return fields | _WITHHELD if item.revision in lineage.unseen else fields
+
+
+def _retired_by(lineage: LineageView, item: RevisionState) -> str | None:
+    """Return the correction for which a revision is retired, or None: it is not, or for another reason."""
+    retiring = [one for one in item.withdrawals if one.act in ("retire", "invalidate")]
+    if item.values.state != "retired" or not retiring:
+        return None
+    return invalidation(lineage.recorded[retiring[-1].position])[0]
+
+
+def invalidation(item: Recorded) -> tuple[str | None, str | None]:
+    """Return for which correction an event retired a learning, and how near they are, as far as that is told."""
+    facts, payload = item.entry.envelope.facts, item.payload
+    return (
+        facts.correction if isinstance(facts, LearningInvalidated) else None,
+        payload.similarity if isinstance(payload, Contradiction) else None,
+    )
 
 
 def said_fields(item: RevisionState, text: RevisionText, show: Callable[[str], str]) -> dict[str, object]:
@@ -243,6 +270,7 @@ def audit_entry(item: Recorded, show: Callable[[str], str]) -> AuditEntry:
     """Return one event as an auditor reads it."""
     envelope = item.entry.envelope
     moves: tuple[Move, ...] = getattr(envelope.facts, "moves", ())
+    retired_by, similarity = invalidation(item)
     return AuditEntry(
         seq=envelope.seq,
         type=envelope.type,
@@ -261,6 +289,8 @@ def audit_entry(item: Recorded, show: Callable[[str], str]) -> AuditEntry:
             for move in moves
         ),
         patch=_patch(item),
+        retired_by=retired_by,
+        similarity=similarity,
     )
 
 
