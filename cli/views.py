@@ -140,6 +140,7 @@ def _particulars(item: "Revision") -> list[tuple[str, str | None]]:
         ("confidence", item.confidence),
         ("valid", _span(item.valid_from, item.valid_to)),
         ("review by", item.review_by and moment(item.review_by)),
+        ("evidence", ", ".join(inert(one) for one in item.evidence)),
         ("supersedes", ", ".join(item.supersedes)),
         ("superseded by", ", ".join(item.superseded_by)),
         ("retired by", item.retired_by and f"correction {item.retired_by}"),
@@ -238,6 +239,7 @@ def _audit(entry: "AuditEntry") -> str:
     lines += [f"      {line}" for line in _patch_lines(entry.patch)]
     if entry.retired_by:
         lines.append(f"      {_retired(entry)}")
+    lines += [f"      evidence: {inert(one)}" for one in entry.evidence]
     if entry.reason:
         lines.append(block(entry.reason, gutter="      why: "))
     return "\n".join(lines)

@@ -67,7 +67,8 @@ class Revision(Reply, frozen=True, kw_only=True):
 
     `memory_id` is the caller's name where one was given. `content` is None once it has been withdrawn from view.
     `recorded_at` and `superseded_at` are the ledger's time, `valid_from` and `valid_to` the world's. `retired_by` is
-    the correction that a retired learning contradicted.
+    the correction that a retired learning contradicted, `evidence` the hashes of what it rests on: its own, and that
+    with which others vouched for it.
     """
 
     memory_id: str
@@ -144,6 +145,7 @@ class AuditEntry(Reply, frozen=True, kw_only=True):
     """One event of a lineage as an auditor reads it.
 
     `retired_by` is the correction for which it retired a learning, `similarity` how near the two are: a cosine.
+    `evidence` are the hashes of what somebody vouched with.
     """
 
     seq: int
@@ -156,6 +158,7 @@ class AuditEntry(Reply, frozen=True, kw_only=True):
     patch: dict[str, Any] | None = None  # Any: of a patch the revision, and what changed of its metadata, before, after
     retired_by: str | None = None
     similarity: str | None = None
+    evidence: tuple[str, ...] = ()
 
 
 class Explanation(Revision, frozen=True, kw_only=True):

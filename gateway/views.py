@@ -14,11 +14,13 @@ from ledger.corrections import CorrectionText
 from ledger.digest import leaf, public
 from ledger.memories import (
     LINEAGE,
+    Admission,
     Contradiction,
     LearningInvalidated,
     LineageState,
     MetadataPatch,
     MetadataPatched,
+    RevisionAdmitted,
     RevisionState,
     RevisionText,
 )
@@ -35,7 +37,7 @@ class LineageView(Struct, frozen=True, kw_only=True):
     `others` are views of other lineages by the revisions of theirs that this one's supersede, or were superseded by.
     `unseen` are revisions that may not be read any more, whatever they were when the view was true; `untold` are the
     positions of events whose payload the reader may not see. `ended` says where a revision was superseded, `patched`
-    where its metadata was mended, in order.
+    where its metadata was mended, `admitted` where it was vouched for, in order.
     """
 
     lineage: str
@@ -43,6 +45,7 @@ class LineageView(Struct, frozen=True, kw_only=True):
     recorded: Mapping[int, Recorded]
     ended: Mapping[str, int]
     patched: Mapping[str, Sequence[int]]
+    admitted: Mapping[str, Sequence[int]]
     others: Mapping[str, "LineageView"] = {}
     unseen: frozenset[str] = frozenset()
     untold: frozenset[int] = frozenset()
@@ -82,6 +85,7 @@ def view(lineage: str, recorded: Sequence[Recorded]) -> LineageView:
         recorded={item.entry.position: item for item in recorded},
         ended=_ends(recorded),
         patched=_mendings(recorded),
+        admitted=_admissions(recorded),
         unseen=frozenset(item.revision for item in state.revisions.values() if is_hidden(item)),
     )
 
@@ -102,6 +106,16 @@ def _mendings(recorded: Sequence[Recorded]) -> dict[str, list[int]]:
         facts = item.entry.envelope.facts
         if isinstance(facts, MetadataPatched):
             found.setdefault(facts.revision, []).append(item.entry.position)
+    return found
+
+
+def _admissions(recorded: Sequence[Recorded]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for item in recorded:
+        facts = item.entry.envelope.facts
+        if isinstance(facts, RevisionAdmitted):
+            for move in facts.moves:
+                found.setdefault(move.revision, []).append(item.entry.position)
     return found
 
 
@@ -159,8 +173,20 @@ def revision_fields(lineage: LineageView, item: RevisionState, show: Callable[[s
         "recorded_at": lineage.at(item.content_seq),
         "superseded_at": superseded_at,
         "retired_by": _retired_by(lineage, item),
+        "evidence": _evidence(lineage, item, text),
     }
     return fields | _WITHHELD if item.revision in lineage.unseen else fields
+
+
+def _evidence(lineage: LineageView, item: RevisionState, text: RevisionText) -> tuple[str, ...]:
+    """Return the hashes of what a revision rests on: named by itself, then by those who vouched for it, each once."""
+    admitted = (vouched(lineage.recorded[at]) for at in lineage.admitted.get(item.revision, ()))
+    return tuple(dict.fromkeys([*text.evidence, *(one for named in admitted for one in named)]))
+
+
+def vouched(item: Recorded) -> tuple[str, ...]:
+    """Return the hashes of the evidence that an event vouches with, as far as that is told."""
+    return item.payload.evidence if isinstance(item.payload, Admission) else ()
 
 
 def _retired_by(lineage: LineageView, item: RevisionState) -> str | None:
@@ -291,6 +317,7 @@ def audit_entry(item: Recorded, show: Callable[[str], str]) -> AuditEntry:
         patch=_patch(item),
         retired_by=retired_by,
         similarity=similarity,
+        evidence=vouched(item),
     )
 
 
