@@ -10,6 +10,7 @@ import msgspec
 from gateway.names import Names, References, not_found
 from gateway.states import States
 from gateway.views import LineageView, view, view_at
+from gateway.visible import Visible
 from ledger.errors import failure
 from ledger.message import ScopeIds
 from ledger.verified import VerifiedLedger
@@ -18,11 +19,23 @@ from ledger.verified import VerifiedLedger
 class Viewing:
     """Reads the lineages of one ledger as one project sees them. The caller has caught up."""
 
-    def __init__(self, ledger: VerifiedLedger, names: Names, states: States, references: References) -> None:
+    def __init__(
+        self,
+        ledger: VerifiedLedger,
+        names: Names,
+        states: States,
+        references: References,
+        visible: Visible | None = None,
+    ) -> None:
         self._ledger = ledger
         self._names = names
         self._states = states
         self._references = references
+        self._visible = visible or references.visible
+
+    def seen_by(self, visible: Visible) -> "Viewing":
+        """Return what reads the same for somebody else."""
+        return Viewing(self._ledger, self._names, self._states, self._references, visible)
 
     def find(self, reference: str, at: int | None = None) -> tuple[LineageView, str]:
         """Return a lineage, now or as it stood at a position, and the revision meant: that named, the head, the latest.
@@ -59,7 +72,7 @@ class Viewing:
 
     def _narrowed(self, whole: LineageView) -> LineageView:
         """Return a view without the revisions that the reader does not see, and without what is said of them."""
-        visible = self._references.visible
+        visible = self._visible
         seen = visible.narrowed(whole.state)
         if seen is whole.state:
             return whole

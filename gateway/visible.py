@@ -20,19 +20,28 @@ _SEGMENT_OF_KIND = {"agent": "agent", "human": "user"}
 
 
 class Visible:
-    """What one actor sees. `find` gives the id of a name of some kind under some parent, or None."""
+    """What one actor sees, or a reader that it names. `find` gives the id of a name of some kind under a parent."""
 
-    def __init__(self, actor: Actor, find: Callable[[str, str, str], str | None]) -> None:
+    def __init__(
+        self, actor: Actor, find: Callable[[str, str, str], str | None], named: ScopeIds | None = None
+    ) -> None:
         self._actor = actor
         self._find = find
+        self._named = named
+
+    def named(self, reader: ScopeIds) -> "Visible":
+        """Return what a reader sees whom the actor has named."""
+        return Visible(self._actor, self._find, reader)
 
     @property
     def whole(self) -> bool:
-        """Report whether the actor sees all of a project."""
-        return "admin" in self._actor.permissions
+        """Report whether all of a project is seen."""
+        return self._named is None and "admin" in self._actor.permissions
 
     def reader(self, project: str) -> ScopeIds:
-        """Return the scope that the actor reads with in a project, where no reader is named."""
+        """Return the scope that is read with in a project: that of the reader who is named, else the actor's own."""
+        if self._named is not None:
+            return msgspec.structs.replace(self._named, project=project)
         kind, _, name = self._actor.name.partition(":")
         nobody = ScopeIds(agent=None, project=project, session=None, task_family=None, user=None)
         segment = _SEGMENT_OF_KIND.get(kind)
