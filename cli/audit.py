@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli import columns, correction_views, views
-from cli.context import Session, full_id, pass_session
+from cli.context import Session, full_id, is_kind, pass_session
 from cli.options import Range, Verb, read_event_type, read_moment, read_range, reads
 from cli.output import flush, give, give_stream, note, print_bytes, print_text, text_only
 
@@ -46,10 +46,10 @@ def show(session: Session, what: str, raw: bool, min_position: str | None) -> No
 
 
 def _show_item(session: Session, gateway: "Gateway", identifier: str) -> None:
-    if _is(identifier, "op"):
+    if is_kind(identifier, "op"):
         trace = gateway.show_trace(identifier)
         give(session, trace, lambda: views.trace(trace), items="items")
-    elif _is(identifier, "cor"):
+    elif is_kind(identifier, "cor"):
         correction = gateway.show_correction(identifier)
         give(session, correction, lambda: correction_views.correction(correction, paint=session.paint))
     else:
@@ -57,17 +57,11 @@ def _show_item(session: Session, gateway: "Gateway", identifier: str) -> None:
         give(session, revision, lambda: views.revision(revision, paint=session.paint))
 
 
-def _is(identifier: str, kind: str) -> bool:
-    from ledger.ids import is_ours, kind_of
-
-    return is_ours(identifier) and kind_of(identifier) == kind
-
-
 def _recording(gateway: "Gateway", identifier: str) -> int:
     """Return the position of the event that recorded what an id stands for."""
-    if _is(identifier, "op"):
+    if is_kind(identifier, "op"):
         return gateway.show_trace(identifier).items[0].seq
-    found = gateway.show_correction if _is(identifier, "cor") else gateway.show
+    found = gateway.show_correction if is_kind(identifier, "cor") else gateway.show
     return found(identifier).position
 
 

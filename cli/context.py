@@ -160,6 +160,13 @@ def full_id(gateway: "Gateway", text: str) -> str:
     return matches[0] if matches else text
 
 
+def is_kind(identifier: str, kind: str) -> bool:
+    """Report whether an id is one of ours with that prefix."""
+    from ledger.ids import is_ours, kind_of
+
+    return is_ours(identifier) and kind_of(identifier) == kind
+
+
 def _short_name(gateway: "Gateway", text: str) -> str:
     from ledger.errors import NotFoundError
 

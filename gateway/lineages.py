@@ -64,7 +64,10 @@ class Surroundings:
         corrections = self._corrections()
         nodes = (
             *(self._memory_node(one, names[one]) for one in self._memories),
-            *(self._revision_node(one, names[self._holders[one]]) for one in self._revisions),
+            *(
+                revision_node(self._views[self._holders[one]], one, names[self._holders[one]])
+                for one in self._revisions
+            ),
             *dict.fromkeys(node for node, _ in corrections),
         )
         pairs = {pair for one in self._memories for pair in self._views[one].state.links}
@@ -129,17 +132,6 @@ class Surroundings:
             version=len(view.state.revisions),
         )
 
-    def _revision_node(self, revision: str, shown: str) -> LineageNode:
-        item = self._state(revision)
-        return LineageNode(
-            id=revision,
-            type="revision",
-            state="revoked" if item.values.trust == "revoked" else item.values.state,
-            label=_revision_label(self._views[self._holders[revision]], revision),
-            version=item.version,
-            memory_id=shown,
-        )
-
     def _corrections(self) -> list[tuple[LineageNode, LineageEdge]]:
         """Return the corrections that the read model says touched a revision, as far as verified events say so too."""
         ledger = self._ledger
@@ -151,24 +143,28 @@ class Surroundings:
         shown = self._names.shown(sorted(states))
         return [
             (
-                _correction_node(shown[correction], states[correction], histories[correction]),
+                correction_node(shown[correction], states[correction], histories[correction]),
                 LineageEdge(source=shown[correction], target=revision, kind=CORRECTS),
             )
             for correction, revision in dict.fromkeys(rows)
-            if self._is_touched(revision, correction, states[correction])
+            if self._is_seen(states[correction])
+            and is_touched(self._views[self._holders[revision]], revision, correction, states[correction])
         ]
 
-    def _is_touched(self, revision: str, correction: str, state: CorrectionState) -> bool:
-        """Report whether a correction that was recorded is about a revision, or withdrew it."""
-        if state.recorded is None or not self._references.holds_correction(state.recorded):
-            return False
-        events = self._views[self._holders[revision]].recorded.values()
-        return state.recorded.revision == revision or any(
-            isinstance(facts := item.entry.envelope.facts, LearningInvalidated)
-            and facts.correction == correction
-            and revision in {move.revision for move in facts.moves}
-            for item in events
-        )
+    def _is_seen(self, state: CorrectionState) -> bool:
+        return state.recorded is not None and self._references.holds_correction(state.recorded)
+
+
+def is_touched(view: LineageView, revision: str, correction: str, state: CorrectionState) -> bool:
+    """Report whether a correction that was recorded is about a revision of a view, or withdrew it."""
+    if state.recorded is None:
+        return False
+    return state.recorded.revision == revision or any(
+        isinstance(facts := item.entry.envelope.facts, LearningInvalidated)
+        and facts.correction == correction
+        and revision in {move.revision for move in facts.moves}
+        for item in view.recorded.values()
+    )
 
 
 def reached(
@@ -223,7 +219,21 @@ def _label(content: str) -> str:
     return line if len(line) <= LABEL_CHARS_MAX else line[: LABEL_CHARS_MAX - 1] + "…"
 
 
-def _correction_node(shown: str, state: CorrectionState, recorded: Sequence[Recorded]) -> LineageNode:
+def revision_node(view: LineageView, revision: str, shown: str) -> LineageNode:
+    """Return the node of a revision of a view, whose memory is shown by that name."""
+    item = view.state.revisions[revision]
+    return LineageNode(
+        id=revision,
+        type="revision",
+        state="revoked" if item.values.trust == "revoked" else item.values.state,
+        label=_revision_label(view, revision),
+        version=item.version,
+        memory_id=shown,
+    )
+
+
+def correction_node(shown: str, state: CorrectionState, recorded: Sequence[Recorded]) -> LineageNode:
+    """Return the node of a correction with that history."""
     text = correction_text_of(next(item for item in recorded if item.entry.position == state.position))
     field = f"{text.field}: " if text.field else ""
     label = _label(f"{field}{text.original_value} → {text.corrected_value}")

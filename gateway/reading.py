@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from gateway.between import Between
+from gateway.correction_lineages import Chains
 from gateway.diffing import patched_revision, revision_diff
 from gateway.lineages import Surroundings
 from gateway.names import Names, References
@@ -30,7 +31,7 @@ from gateway.visible import NOBODY
 from ledger.corrections import CORRECTION, CorrectionRecorded, CorrectionText
 from ledger.governance import ExportMade, NameAssigned
 from ledger.ids import CORRECTION as CORRECTION_ID
-from ledger.ids import MEMORY, OP, REVISION, is_prefix_of_ours, kind_of
+from ledger.ids import MEMORY, OP, REVISION, is_ours, is_prefix_of_ours, kind_of
 from ledger.memories import Birth, RevisionState, RevisionText
 from ledger.message import ScopeIds
 from ledger.verified import Recorded, VerifiedLedger
@@ -47,6 +48,7 @@ class Reader:
         self._moments = Moments(ledger)
         self._traces = Traces(ledger)
         self.viewing = self._viewing = Viewing(ledger, names, states, references)
+        self.chains = Chains(ledger, names, states, references, self._viewing)
         self.between = Between(ledger, names, references, self._viewing)
 
     @property
@@ -158,7 +160,12 @@ class Reader:
         return "" if position < 0 else self._ledger.at([position])[position].entry.envelope.at
 
     def lineage(self, reference: str, *, up: bool, down: bool, depth: int | None) -> Lineage:
-        """Return the graph around a memory: its revisions, where they lead, links to other memories, corrections."""
+        """Return the graph around a memory: its revisions, where they lead, links to other memories, corrections.
+
+        Or around a correction: the chain that it stands in, and what each of that touched.
+        """
+        if kind_of(reference) == CORRECTION_ID and is_ours(reference):
+            return self._lineage_of_correction(reference, up=up, down=down, depth=depth)
         centre, _ = self._viewing.find(reference)
         around = Surroundings(self._ledger, self._names, self._references, self._viewing, centre)
         for newer in [True] * up + [False] * down:
@@ -171,6 +178,11 @@ class Reader:
             position=self.position,
             incarnation=self.incarnation,
         )
+
+    def _lineage_of_correction(self, reference: str, *, up: bool, down: bool, depth: int | None) -> Lineage:
+        correction = self._references.correction(reference)
+        nodes, edges = self.chains.graph(self.chains.around(correction, up=up, down=down, depth=depth))
+        return Lineage(root=correction, nodes=nodes, edges=edges, position=self.position, incarnation=self.incarnation)
 
     def event(self, seq: int) -> EventDetail:
         """Return one event with its facts and its payload."""

@@ -402,9 +402,32 @@ class Correction(Reply, frozen=True, kw_only=True):
 
 
 class ExplainedCorrection(Correction, frozen=True, kw_only=True):
-    """A correction with the story of it: who recorded, confirmed, superseded or revoked it, when, and why."""
+    """A correction with the story of it: who recorded, confirmed, superseded or revoked it, when, and why.
+
+    `at_position` is the position of the past that it was asked for, None for the present.
+    """
 
     audit: tuple[AuditEntry, ...]
+    at_position: int | None = None
+
+
+class PatchedCorrection(Correction, frozen=True, kw_only=True):
+    """A correction, and what it says otherwise than the one `compared_with`, which it took the place of, by field.
+
+    The first of a chain has none: both are None.
+    """
+
+    compared_with: str | None
+    patch: dict[str, Change] | None
+
+
+class CorrectionHistory(Reply, frozen=True, kw_only=True):
+    """The corrections that took each other's place, oldest first."""
+
+    correction_id: str
+    items: tuple[Correction, ...]
+    position: int
+    incarnation: int
 
 
 class CorrectionHit(Correction, frozen=True, kw_only=True):

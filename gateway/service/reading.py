@@ -140,6 +140,7 @@ class Reading(UseCases):
         """Return the graph around a memory: what supersedes it (`up`), what it supersedes (`down`); both by default.
 
         Links between memories and, from its revisions on, where merges and splits lead: at most `depth` steps away.
+        Around a correction: those that took each other's place, and the revisions that they touched.
         """
         both = not up and not down
         return self._read_named(
