@@ -17,7 +17,9 @@ from cli.output import give, give_stream, note
 @reads
 @pass_session
 def history(session: Session, memory: str, patch: bool, min_position: str | None) -> None:
-    """Show every revision of a memory, in version order, or the corrections that took each other's place.
+    """Show every revision of a memory, in version order.
+
+    Of a correction: those that took each other's place, oldest first.
 
     With --patch: which fields each one changed, with before and after, the content line by line; and how its metadata
     was mended since.
