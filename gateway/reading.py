@@ -47,7 +47,8 @@ class Reader:
         self._references = references
         self._moments = Moments(ledger)
         self._traces = Traces(ledger)
-        self.viewing = self._viewing = Viewing(ledger, names, states, references)
+        self._viewing = Viewing(ledger, names, states, references)
+        self.viewing = self._viewing.seen_by(references.visible.everything())  # for a search, which asks by its scope
         self.chains = Chains(ledger, names, states, references, self._viewing)
         self.between = Between(ledger, names, references, self._viewing)
 

@@ -20,7 +20,6 @@ from gateway.replies import (
     Trace,
 )
 from gateway.service.base import UseCases, listed
-from gateway.visible import NOBODY
 from projections.relay import Item
 
 EVENTS_PAGE = 1_000

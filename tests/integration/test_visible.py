@@ -226,3 +226,13 @@ def test_an_export_holds_what_its_maker_sees(open_here: Here, tmp_path: Path) ->
     whole = open_here().export_supersession(["theirs"], tmp_path / "whole")
     assert (mine.payloads_withheld, whole.payloads_withheld) == (1, 0)
     assert verify_bundle(tmp_path / "mine", key_of(open_here)).ok
+
+
+def test_a_search_of_the_past_is_of_the_reader_that_it_names(open_here: Here) -> None:
+    """Given a user's memory, when an agent searches the past for that user, it is found; for nobody, it is not."""
+    with open_here() as operator:
+        operator.remember("the crane lifts twelve tonnes", user="bo", visibility="user")
+        position = operator.remember("another").position
+    agent = open_here(actor="agent:scout")
+    assert len(agent.search("crane lifts twelve tonnes", user="bo", at_position=position).hits) >= 1
+    assert "crane" not in repr(agent.search("crane lifts twelve tonnes", at_position=position).hits)
