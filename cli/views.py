@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         RevisionAct,
         Search,
         Status,
+        Trace,
     )
 
 _COLUMNS = 80  # what a status fits in
@@ -139,8 +140,10 @@ def _particulars(item: "Revision") -> list[tuple[str, str | None]]:
         ("confidence", item.confidence),
         ("valid", _span(item.valid_from, item.valid_to)),
         ("review by", item.review_by and moment(item.review_by)),
+        ("evidence", ", ".join(inert(one) for one in item.evidence)),
         ("supersedes", ", ".join(item.supersedes)),
         ("superseded by", ", ".join(item.superseded_by)),
+        ("retired by", item.retired_by and f"correction {item.retired_by}"),
         ("recorded", f"{moment(item.recorded_at)} at {item.position}"),
         ("superseded", item.superseded_at and moment(item.superseded_at)),
         ("stream version", str(item.stream_version)),
@@ -171,7 +174,14 @@ def _act(act: "RevisionAct") -> str:
     trust = "" if act.from_trust in (None, act.to_trust) else f", {act.to_trust}"
     why = f": {inert(act.reason)}" if act.reason else ""
     other = f", with {act.conflict_with}" if act.conflict_with else ""
-    return f"    {act.seq}  {moment(act.at)}  {act.action}  {change}{trust}  by {inert(act.actor)}{why}{other}"
+    retired = f"\n        {_retired(act)}" if act.retired_by else ""
+    return f"    {act.seq}  {moment(act.at)}  {act.action}  {change}{trust}  by {inert(act.actor)}{why}{other}{retired}"
+
+
+def _retired(entry: "AuditEntry | RevisionAct") -> str:
+    """Say for which correction a learning was retired."""
+    near = f", similarity {float(entry.similarity):.2f}" if entry.similarity else ""
+    return f"retired by correction {entry.retired_by}{near}"
 
 
 def history(found: "History", *, paint: Paint = plain) -> str:
@@ -227,6 +237,9 @@ def _audit(entry: "AuditEntry") -> str:
     lines = [f"  {entry.seq}  {moment(entry.at)}  {entry.type}  by {inert(entry.actor)}"]
     lines += [f"      {_move(move)}" for move in entry.moves]
     lines += [f"      {line}" for line in _patch_lines(entry.patch)]
+    if entry.retired_by:
+        lines.append(f"      {_retired(entry)}")
+    lines += [f"      evidence: {inert(one)}" for one in entry.evidence]
     if entry.reason:
         lines.append(block(entry.reason, gutter="      why: "))
     return "\n".join(lines)
@@ -273,6 +286,11 @@ def event(item: "LogItem") -> str:
     ]
     inner = [_inner(item, name) for name in ("facts", "payload")]
     return "\n".join([f"{item.seq}  {item.type}", pairs(rows), *(text for text in inner if text)])
+
+
+def trace(found: "Trace") -> str:
+    """What one command stored: each event in a block."""
+    return "\n\n".join(event(item) for item in found.items)
 
 
 def _chain(item: "LogItem") -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from gateway import checkpoints, signing
 from gateway.names import Names
+from gateway.reading import Reader
 from gateway.states import States
 from ledger import notes
 from ledger.bundle.writing import Contents, Exported, fill, place
@@ -57,10 +58,13 @@ class Made(Struct, frozen=True, kw_only=True):
 class Exporting:
     """Makes bundles of one ledger. The caller holds the lock and has caught up."""
 
-    def __init__(self, ledger: VerifiedLedger, names: Names, states: States, files: KeyFiles, clock: Clock) -> None:
+    def __init__(
+        self, ledger: VerifiedLedger, names: Names, states: States, reader: Reader, files: KeyFiles, clock: Clock
+    ) -> None:
         self._ledger = ledger
         self._names = names
         self._states = states
+        self._reader = reader
         self._files = files
         self._clock = clock
 
@@ -142,7 +146,9 @@ class Exporting:
         return Exported(item.entry, item.payload, salt, body)
 
     def _is_withheld(self, item: Recorded, wanted: Wanted) -> bool:
-        """Report whether the payload stays here: it was not asked for, or says what has been forgotten."""
+        """Report whether the payload stays here: not asked for, not the actor's to see, or of what was forgotten."""
+        if not self._reader.tells(item):
+            return True
         stream, born = item.entry.envelope.stream, _born(item)
         if not stream.startswith("mem_"):
             return wanted.payloads == NONE

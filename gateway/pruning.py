@@ -12,9 +12,10 @@ from typing import NamedTuple
 from gateway.deciding.burying import Graveyard
 from gateway.names import Names, References
 from gateway.page import Page
-from gateway.reading import NOBODY, Reader
+from gateway.reading import Reader
 from gateway.replies import Pruned
 from gateway.schemas import PruneRequest
+from gateway.visible import NOBODY
 from gateway.writing import Writer
 from ledger.clock import stamp
 from ledger.memories import LINEAGE, Command, Forget, Retire, RevisionState

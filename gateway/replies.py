@@ -66,7 +66,9 @@ class Revision(Reply, frozen=True, kw_only=True):
     """One version of a memory as it stands at the position of the answer.
 
     `memory_id` is the caller's name where one was given. `content` is None once it has been withdrawn from view.
-    `recorded_at` and `superseded_at` are the ledger's time, `valid_from` and `valid_to` the world's.
+    `recorded_at` and `superseded_at` are the ledger's time, `valid_from` and `valid_to` the world's. `retired_by` is
+    the correction that a retired learning contradicted, `evidence` the hashes of what it rests on: its own, and that
+    with which others vouched for it.
     """
 
     memory_id: str
@@ -97,6 +99,7 @@ class Revision(Reply, frozen=True, kw_only=True):
     provenance: dict[str, Any]  # Any: sources and run, and in `explain` the successor
     evidence: tuple[str, ...]
     depends_on: tuple[str, ...]
+    retired_by: str | None = None
 
 
 class Hit(Revision, frozen=True, kw_only=True):
@@ -139,7 +142,11 @@ class Search(Reply, frozen=True, kw_only=True):
 
 
 class AuditEntry(Reply, frozen=True, kw_only=True):
-    """One event of a lineage as an auditor reads it."""
+    """One event of a lineage as an auditor reads it.
+
+    `retired_by` is the correction for which it retired a learning, `similarity` how near the two are: a cosine.
+    `evidence` are the hashes of what somebody vouched with.
+    """
 
     seq: int
     type: str
@@ -149,6 +156,9 @@ class AuditEntry(Reply, frozen=True, kw_only=True):
     reason: str | None
     moves: tuple[dict[str, str | None], ...]  # revision, from_state, to_state, from_trust, to_trust
     patch: dict[str, Any] | None = None  # Any: of a patch the revision, and what changed of its metadata, before, after
+    retired_by: str | None = None
+    similarity: str | None = None
+    evidence: tuple[str, ...] = ()
 
 
 class Explanation(Revision, frozen=True, kw_only=True):
@@ -252,7 +262,8 @@ class History(Reply, frozen=True, kw_only=True):
 class RevisionAct(Reply, frozen=True, kw_only=True):
     """What one event did to one revision. `from_state` is None if it brought it into being.
 
-    `conflict_with` is what it was found to contradict, `expected_active` the head that it replaced when it won.
+    `conflict_with` is what it was found to contradict, `expected_active` the head that it replaced when it won,
+    `retired_by` the correction for which it was retired, `similarity` how near the two are: a cosine.
     """
 
     seq: int
@@ -266,6 +277,8 @@ class RevisionAct(Reply, frozen=True, kw_only=True):
     to_trust: str
     expected_active: str | None
     conflict_with: str | None
+    retired_by: str | None = None
+    similarity: str | None = None
 
 
 class ListedRevision(Revision, frozen=True, kw_only=True):
@@ -389,9 +402,32 @@ class Correction(Reply, frozen=True, kw_only=True):
 
 
 class ExplainedCorrection(Correction, frozen=True, kw_only=True):
-    """A correction with the story of it: who recorded, confirmed, superseded or revoked it, when, and why."""
+    """A correction with the story of it: who recorded, confirmed, superseded or revoked it, when, and why.
+
+    `at_position` is the position of the past that it was asked for, None for the present.
+    """
 
     audit: tuple[AuditEntry, ...]
+    at_position: int | None = None
+
+
+class PatchedCorrection(Correction, frozen=True, kw_only=True):
+    """A correction, and what it says otherwise than the one `compared_with`, which it took the place of, by field.
+
+    The first of a chain has none: both are None.
+    """
+
+    compared_with: str | None
+    patch: dict[str, Change] | None
+
+
+class CorrectionHistory(Reply, frozen=True, kw_only=True):
+    """The corrections that took each other's place, oldest first."""
+
+    correction_id: str
+    items: tuple[Correction, ...]
+    position: int
+    incarnation: int
 
 
 class CorrectionHit(Correction, frozen=True, kw_only=True):
@@ -478,6 +514,17 @@ class EventDetail(LogItem, frozen=True, kw_only=True):
     payload_len: int | None
     facts: dict[str, Any]  # Any: the event type's own, as FORMAT.md gives them
     payload: dict[str, Any] | None  # Any: as above
+
+
+class Trace(Reply, frozen=True, kw_only=True):
+    """What one command stored: its events, in order. `trace_id` is its receipt's."""
+
+    trace_id: str
+    at: str
+    actor: str
+    items: tuple[EventDetail, ...]
+    position: int
+    incarnation: int
 
 
 class Recovery(Reply, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from ledger.message import Edge, Move
 from ledger.sql import load
 from ledger.store import Store
 from projections.edges import stated_here
+from projections.log import begun_here
 from projections.models import TABLES
 
 QUERIES = load("projections")
@@ -168,7 +169,8 @@ def told_parts(envelopes: Iterable[Envelope], places: Iterable[tuple[str, str]])
 def _parts(envelope: Envelope) -> Iterator[Part]:
     facts, seq = envelope.facts, envelope.seq
     if not isinstance(facts, LedgerOpened):
-        yield _part("log_entry", str(seq), (envelope.at, envelope.type, envelope.actor), rows=1)
+        told = (envelope.at, envelope.type, envelope.actor, begun_here(envelope))
+        yield _part("log_entry", str(seq), told, rows=1)
     if isinstance(facts, NameAssigned):
         yield _part("directory", facts.id, (seq,), rows=1)
     elif isinstance(facts, MetadataPatched):

@@ -46,10 +46,11 @@ SELECT %(ledger)s::text, %(gen)s::bigint, u.* FROM unnest(
 ON CONFLICT (ledger, gen, kind, newer, older, from_seq) DO UPDATE SET to_seq = excluded.to_seq
 
 -- name: insert_log_entries
-INSERT INTO corrigenda.log_entry (ledger, gen, seq, at, type, actor)
+INSERT INTO corrigenda.log_entry (ledger, gen, seq, at, type, actor, op)
 SELECT %(ledger)s::text, %(gen)s::bigint, u.* FROM unnest(
-    %(seqs)s::bigint[], %(ats)s::text[], %(types)s::text[], %(actors)s::text[]) u
-ON CONFLICT (ledger, gen, seq) DO UPDATE SET at = excluded.at, type = excluded.type, actor = excluded.actor
+    %(seqs)s::bigint[], %(ats)s::text[], %(types)s::text[], %(actors)s::text[], %(ops)s::text[]) u
+ON CONFLICT (ledger, gen, seq)
+DO UPDATE SET at = excluded.at, type = excluded.type, actor = excluded.actor, op = excluded.op
 
 -- name: insert_names
 INSERT INTO corrigenda.directory (ledger, gen, id, seq)
@@ -117,6 +118,11 @@ WHERE ledger = %(ledger)s AND gen = %(gen)s AND kind = %(kind)s AND newer = %(co
 -- name: find_moment
 -- The greatest position whose time is at most this one; null if the read model has none.
 SELECT max(seq) FROM corrigenda.log_entry WHERE ledger = %(ledger)s AND gen = %(gen)s AND at <= %(at)s
+
+-- name: find_appends
+-- The appends whose ids are from one up to another, both included, and where each begins.
+SELECT op, seq FROM corrigenda.log_entry
+WHERE ledger = %(ledger)s AND gen = %(gen)s AND op >= %(first)s AND op <= %(last)s ORDER BY op, seq LIMIT %(limit)s
 
 -- name: find_correcting
 -- Which corrections are about one of these revisions, or withdrew it, and where that was said.
@@ -227,7 +233,7 @@ WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
 
 -- name: parts_log_entry
 SELECT right(r.seq::text, 2) AS bucket, 1 AS n,
-       array_to_string(ARRAY[r.seq::text, r.at, r.type, r.actor], chr(31), chr(30)) AS part
+       array_to_string(ARRAY[r.seq::text, r.at, r.type, r.actor, r.op], chr(31), chr(30)) AS part
 FROM corrigenda.log_entry r WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
 
 -- name: parts_correction
@@ -271,7 +277,7 @@ SELECT right(r.newer, 2) AS bucket, ROW(r.kind, r.newer, r.older, r.from_seq, r.
 FROM corrigenda.edge r WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
 
 -- name: rows_log_entry
-SELECT right(r.seq::text, 2) AS bucket, ROW(r.seq, r.at, r.type, r.actor) AS part
+SELECT right(r.seq::text, 2) AS bucket, ROW(r.seq, r.at, r.type, r.actor, r.op) AS part
 FROM corrigenda.log_entry r WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
 
 -- name: rows_correction

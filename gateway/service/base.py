@@ -23,6 +23,7 @@ from gateway.replies import (
 from gateway.retrieval import Retrieval
 from gateway.spelling import Spellings
 from gateway.states import States
+from gateway.visible import Visible
 from gateway.writing import Wish, Writer
 from ledger.clock import Clock, stamp
 from ledger.committer import Committer
@@ -63,7 +64,8 @@ class UseCases:
         self._project = project
         self._names = Names(ledger)
         self._states = states
-        self._references = References(ledger, self._names, states, project)
+        self._visible = Visible(actor, self._names.find)
+        self._references = References(ledger, self._names, states, project, self._visible)
         self._policies = Policies(self._names, states)
         self._spellings = Spellings(self._names)
         self._writer = Writer(ledger, committer, self._names, states, clock)
@@ -74,7 +76,6 @@ class UseCases:
             states=states,
             references=self._references,
             reader=self._reader,
-            actor=actor,
         )
         self._contradictions = Contradictions(ledger, self._names, self._policies, lambda: relay.embedder)
         self._decisions = Decisions(

@@ -103,7 +103,7 @@ class ExportActs(UseCases):
 
     @property
     def _exporting(self) -> Exporting:
-        return Exporting(self._ledger, self._names, self._states, self._files, self._clock)
+        return Exporting(self._ledger, self._names, self._states, self._reader, self._files, self._clock)
 
     def _wanted(self, request: ExportRequest, as_of: Moment | None, size: int | None) -> Wanted:
         """Return what is to be exported: as of a position, and again as it was recorded at a size of the log."""

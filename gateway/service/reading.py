@@ -17,6 +17,7 @@ from gateway.replies import (
     Revision,
     RevisionDiff,
     Search,
+    Trace,
 )
 from gateway.service.base import UseCases, listed
 from projections.relay import Item
@@ -138,6 +139,7 @@ class Reading(UseCases):
         """Return the graph around a memory: what supersedes it (`up`), what it supersedes (`down`); both by default.
 
         Links between memories and, from its revisions on, where merges and splits lead: at most `depth` steps away.
+        Around a correction: those that took each other's place, and the revisions that they touched.
         """
         both = not up and not down
         return self._read_named(
@@ -154,12 +156,19 @@ class Reading(UseCases):
         """Return one event, verified, with its facts and payload. Errors: EVENT_NOT_FOUND."""
         return self._read(None, lambda: self._reader.event(seq))
 
+    def show_trace(self, trace: str, *, min_position: str | None = None) -> Trace:
+        """Return the events that one command stored, with facts and payloads, by its receipt's `trace_id`.
+
+        Errors: TRACE_NOT_FOUND.
+        """
+        return self._read_named(trace, min_position, self._reader.trace)
+
     def raw(self, seq: int) -> bytes:
         """Return the hashed bytes of one event, verified. Errors: EVENT_NOT_FOUND."""
         return self._read(None, lambda: self._reader.raw(seq))
 
     def complete(self, prefix: str) -> tuple[str, ...]:
-        """Return the ids of ours in the project that begin with `prefix`, sorted."""
+        """Return the ids of ours in the project, and of traces, that begin with `prefix`, sorted."""
         return self._read(None, lambda: self._reader.complete(prefix))
 
     def events(self, *, after: int = -1) -> Iterator[LogItem]:

@@ -7,9 +7,9 @@ import msgspec
 from gateway import schemas
 from gateway.policies import CORRECTIONS_MIN_SCORE, CORRECTIONS_TOP_K
 from gateway.prompt import Learned, PastCorrection, estimated_tokens, render
-from gateway.reading import NOBODY
 from gateway.replies import CorrectionSearch, Rendered, Search
 from gateway.service.base import UseCases
+from gateway.visible import NOBODY
 from ledger.errors import CorrigendaError, refuse
 from projections.embedders import TokenCounter
 

@@ -112,7 +112,7 @@ def gateways(ledger_url: str, home: Path) -> Iterator[dict[str, Gateway]]:
     ana = opened["human:ana"]
     for name in ("live", "retired", "revoked", "forgotten", "open"):
         ana.remember(f"this is {name}", memory_id=name)
-    ana.remember("invalidated", memory_id="invalidated", kind="learning", user="u")
+    ana.remember("invalidated", memory_id="invalidated", kind="learning", user="u", visibility="project")
     ana.link("retired", "revoked")
     ana.retire("retired")
     ana.revoke("revoked", reason="r")
