@@ -113,7 +113,7 @@ def test_a_home_from_before_the_roles_opens(older: Path) -> None:
 
 
 def test_looking_at_a_home_from_before_the_roles_changes_no_table(older: Path) -> None:
-    """Without leave to make anything an older schema is SCHEMA_MISMATCH; `db migrate` mends it and says what is next."""
+    """Without leave to make anything an older schema is SCHEMA_MISMATCH; `db migrate` mends it, and says what next."""
     with open_bare(home=older, create=False) as bare:
         assert bare.schema_current() == "0001"
         for look in (bare.schema_check, bare.status, bare.verify):
