@@ -113,7 +113,7 @@ def test_a_receipt_names_revision_and_state(open_here: Here) -> None:
 
 
 def test_nothing_waits_for_a_review_that_nobody_makes(open_here: Here, ledger_url: str) -> None:
-    """LM-40: given no act of a review at all, then what is captured, published and corrected is found."""
+    """LM-01, LM-40: given no act of a review at all, then what is captured, published and corrected is found."""
     ana, scout = open_here(), open_here(actor="agent:scout")
     scout.remember("the gate is green", memory_id="m")
     waiting = scout.remember("the lamp is off", hold=True)
