@@ -5,11 +5,13 @@ models nor the outbox; the event is one that none of them takes up. Every call m
 """
 
 import multiprocessing
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
 from itertools import count
+from multiprocessing.pool import AsyncResult
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from threading import BrokenBarrierError
 
 import corrigenda
 import migrations
@@ -85,7 +87,7 @@ class RawLedger:
     @contextmanager
     def pages(self, size: int) -> Generator[Append]:
         """Give a caller whose every call is `size` appends in one transaction."""
-        event = self._remembered if self._models else self._stated
+        event = self._told if self._models else self._stated
 
         def append() -> None:
             drafts = [self._draft(event(number)) for number in range(size)]
@@ -93,6 +95,14 @@ class RawLedger:
                 held.store(drafts)
 
         yield append
+
+    def remember_page(self, numbers: Iterable[int], scope: ScopeIds) -> dict[str, str]:
+        """Remember the text of each number in one transaction, and return the texts by their content digest."""
+        texts = [content(number) for number in numbers]
+        drafts = [self._draft(self._remembered(told, scope)) for told in texts]
+        with self.committer.hold() as held:
+            held.store(drafts)
+        return {self.ledger.keys.content(scope.project, told): told for told in texts}
 
     def _draft(self, event: tuple[str, Event]) -> Draft:
         """Return a decided append of one event, under a key of its own."""
@@ -112,15 +122,18 @@ class RawLedger:
         facts = LineageLinked(edges=(edge,), role="older", standing=HEADLESS)
         return stream, Event(facts=facts, payload=Reason(reason=f"{number:06d} {FILLER}"), position=-1)
 
-    def _remembered(self, number: int) -> tuple[str, Event]:
-        """Return an event of a new memory, and its stream."""
-        told = content(number)
+    def _told(self, number: int) -> tuple[str, Event]:
+        """Return the event of a new memory of nobody's project, and its stream."""
+        return self._remembered(content(number), SCOPE)
+
+    def _remembered(self, told: str, scope: ScopeIds) -> tuple[str, Event]:
+        """Return the event of a new memory, and its stream."""
         wish = Remember(
             revision=f"rev_{new_ulid()}",
-            content=self.ledger.keys.content(SCOPE.project, told),
+            content=self.ledger.keys.content(scope.project, told),
             kind="fact",
             origin="agent",
-            scope=SCOPE,
+            scope=scope,
             visibility="project",
             text=RevisionText.plain(told),
         )
@@ -195,3 +208,25 @@ def commands(url: str, home: Path) -> Generator[Commands]:
 
 def _gateway(url: str, home: Path) -> "corrigenda.Gateway":
     return corrigenda.open(url, home=home, project=PROJECT, actor="agent:bench", embedder="none")
+
+
+@contextmanager
+def commands_beside(url: str, home: Path, *, threads: int, seconds: float) -> Generator["AsyncResult[Run]"]:
+    """Let callers in a process of its own remember for about `seconds`, from the beginning of the block on."""
+    context = multiprocessing.get_context("spawn")
+    ready = context.Barrier(2, timeout=READY_TIMEOUT_S)
+    with context.Pool(1, initializer=_keep_barrier, initargs=(ready,)) as pool:
+        wrote = pool.apply_async(_commands_process, (url, home, threads, seconds))
+        with suppress(BrokenBarrierError):  # the callers could not even begin: their own error is raised by `get`
+            ready.wait()
+        yield wrote
+        wrote.get(READY_TIMEOUT_S + seconds)
+
+
+def _commands_process(url: str, home: Path, threads: int, seconds: float) -> Run:
+    try:
+        with commands(url, home) as opened:
+            return measure(opened.writer, threads=threads, seconds=seconds, ready=_ready)
+    except CorrigendaError as error:  # as above
+        _barriers[0].abort()
+        raise RuntimeError(f"{error.code}: {error}") from None

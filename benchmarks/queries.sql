@@ -58,3 +58,19 @@ ALTER TABLE corrigenda.payload SET (autovacuum_enabled = off)
 
 -- name: sample_events
 SELECT stream, request FROM corrigenda.event WHERE seq = ANY(%(seqs)s)
+
+-- name: create_texts
+-- For the quality of a search by words alone.
+CREATE TABLE texts (body text PRIMARY KEY)
+
+-- name: insert_texts
+INSERT INTO texts (body) SELECT unnest(%(texts)s::text[])
+
+-- name: drop_texts
+DROP TABLE texts
+
+-- name: rank_texts
+SELECT body, ts_rank(to_tsvector('english', body), query, %(flag)s::integer) AS score
+FROM texts, websearch_to_tsquery('english', %(any)s::text) query
+WHERE to_tsvector('english', body) @@ query
+

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli import columns, correction_views, views
-from cli.context import Session, full_id, pass_session
+from cli.context import Session, full_id, is_kind, pass_session
 from cli.options import Range, Verb, read_event_type, read_moment, read_range, reads
 from cli.output import flush, give, give_stream, note, print_bytes, print_text, text_only
 
@@ -20,16 +20,18 @@ if TYPE_CHECKING:
 @click.command(
     cls=Verb,
     epilog="\b\nExamples:\n  corrigenda show pep-241 --project peps\n  corrigenda show 812\n"
-    "  corrigenda show 812 --raw | sha256sum",
+    "  corrigenda show 812 --raw | sha256sum\n"
+    "  corrigenda show op_01J9ZK",
 )
-@click.argument("what", metavar="ID|SEQ")
+@click.argument("what", metavar="ID|SEQ|TRACE")
 @click.option("--raw", is_flag=True, help="Print the hashed bytes of the event, exactly.")
 @reads
 @pass_session
 def show(session: Session, what: str, raw: bool, min_position: str | None) -> None:
-    """Show a revision, the head of a memory, a correction, or one event.
+    """Show a revision, the head of a memory, a correction, or events.
 
-    A number is the position of an event. With --raw an id means the event that recorded it.
+    A number is the position of an event; a receipt's trace_id stands for all that its command stored. With --raw an id
+    means the event that recorded it, a trace its first one.
     """
     seq = int(what) if what.isascii() and what.isdigit() else None
     if raw:
@@ -44,7 +46,10 @@ def show(session: Session, what: str, raw: bool, min_position: str | None) -> No
 
 
 def _show_item(session: Session, gateway: "Gateway", identifier: str) -> None:
-    if _is_correction(identifier):
+    if is_kind(identifier, "op"):
+        trace = gateway.show_trace(identifier)
+        give(session, trace, lambda: views.trace(trace), items="items")
+    elif is_kind(identifier, "cor"):
         correction = gateway.show_correction(identifier)
         give(session, correction, lambda: correction_views.correction(correction, paint=session.paint))
     else:
@@ -52,19 +57,19 @@ def _show_item(session: Session, gateway: "Gateway", identifier: str) -> None:
         give(session, revision, lambda: views.revision(revision, paint=session.paint))
 
 
-def _is_correction(identifier: str) -> bool:
-    from ledger.ids import CORRECTION, is_ours, kind_of
-
-    return is_ours(identifier) and kind_of(identifier) == CORRECTION
+def _recording(gateway: "Gateway", identifier: str) -> int:
+    """Return the position of the event that recorded what an id stands for."""
+    if is_kind(identifier, "op"):
+        return gateway.show_trace(identifier).items[0].seq
+    found = gateway.show_correction if is_kind(identifier, "cor") else gateway.show
+    return found(identifier).position
 
 
 def _show_raw(session: Session, what: str, seq: int | None, min_position: str | None) -> None:
     text_only(session, "--raw prints the bytes themselves")
     if seq is None:
         with session.gateway(create=False, replay=False, reach=min_position) as gateway:
-            identifier = full_id(gateway, what)
-            found = gateway.show_correction if _is_correction(identifier) else gateway.show
-            stored = gateway.raw(found(identifier).position)
+            stored = gateway.raw(_recording(gateway, full_id(gateway, what)))
     else:
         with session.bare(create=False, reach=min_position) as bare:
             stored = bare.raw(seq)

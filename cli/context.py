@@ -150,7 +150,7 @@ def full_id(gateway: "Gateway", text: str) -> str:
     """
     from ledger.ids import is_ours, is_prefix_of_ours
 
-    if re.fullmatch("(mem|rev|cor)_[0-9A-HJKMNP-TV-Z]{1,5}", text):
+    if re.fullmatch("(mem|rev|cor|op)_[0-9A-HJKMNP-TV-Z]{1,5}", text):
         return _short_name(gateway, text)
     if is_ours(text) or not is_prefix_of_ours(text):
         return text
@@ -158,6 +158,13 @@ def full_id(gateway: "Gateway", text: str) -> str:
     if len(matches) > 1:
         raise click.UsageError(f"{text} is the beginning of {len(matches)} ids: {', '.join(matches)}. Give more of it.")
     return matches[0] if matches else text
+
+
+def is_kind(identifier: str, kind: str) -> bool:
+    """Report whether an id is one of ours with that prefix."""
+    from ledger.ids import is_ours, kind_of
+
+    return is_ours(identifier) and kind_of(identifier) == kind
 
 
 def _short_name(gateway: "Gateway", text: str) -> str:

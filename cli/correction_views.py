@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from gateway.replies import (
         AuditEntry,
         Correction,
+        CorrectionHistory,
         CorrectionSearch,
         CorrectionStats,
         EvalCase,
@@ -29,12 +30,29 @@ _STATE_COLOURS = {"active": "green", "unconfirmed": "yellow", "superseded": "cya
 def correction(item: "ExplainedCorrection", *, paint: Paint = plain) -> str:
     """One correction: what was put out, what was right, everything that is known of it, and what happened to it."""
     title = f"{item.correction_id}  {inert(item.agent)}"
+    then = [] if item.at_position is None else [f"As it stood at position {item.at_position}."]
+    told = [paint("bold", "What happened"), *(_happened(entry) for entry in item.audit)]
+    return "\n".join([paint("bold", title), *then, _said(item, paint), "", *told])
+
+
+def chain(found: "CorrectionHistory", *, paint: Paint = plain) -> str:
+    """The corrections that took each other's place, oldest first: a block for each."""
+    titles = (f"{item.correction_id}  {inert(item.agent)}" for item in found.items)
+    return "\n\n".join(
+        f"{paint('bold', title)}\n{_said(item, paint)}" for title, item in zip(titles, found.items, strict=True)
+    )
+
+
+def standing(item: "Correction", *, paint: Paint = plain) -> str:
+    """Return a correction's state, and what took its place."""
     by = f" by {item.superseded_by}" if item.superseded_by else ""
-    state = paint(_STATE_COLOURS.get(item.state, "bold"), inert(item.state)) + by
+    return paint(_STATE_COLOURS.get(item.state, "bold"), inert(item.state)) + by
+
+
+def _said(item: "Correction", paint: Paint) -> str:
     right = block(item.corrected_value, gutter="  + ") if item.corrected_value else "  + (should be empty)"
     values = f"{block(item.original_value, gutter='  - ')}\n{right}"
-    told = [paint("bold", "What happened"), *(_happened(entry) for entry in item.audit)]
-    return "\n".join([paint("bold", title), f"  {state}", values, _rest(item), "", *told])
+    return f"  {standing(item, paint=paint)}\n{values}\n{_rest(item)}"
 
 
 def _happened(entry: "AuditEntry") -> str:

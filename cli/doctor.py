@@ -42,9 +42,23 @@ def _checks(session: Session) -> tuple[list[Check], int]:
     try:
         with session.bare(create=False) as bare:
             checks = [Check(*found) for found in bare.doctor()]
+        if all(check.ok for check in checks):
+            checks.append(_index(session))
     except CorrigendaError as error:  # a ledger that cannot be opened is a finding here
         return [Check("open", False, error.message, None)], error.exit_code
     return checks, DONE if all(check.ok for check in checks) else UNAVAILABLE
+
+
+def _index(session: Session) -> Check:
+    """Search the index for some of its own entries; only where all else is well, because the whole system is opened."""
+    from ledger.errors import CorrigendaError
+
+    try:
+        with session.gateway(create=False, replay=False) as gateway:
+            ok, message = gateway.probe_index()
+    except CorrigendaError as error:
+        return Check("index", False, error.message, None)
+    return Check("index", ok, message, None if ok else "corrigenda recover, or corrigenda index rebuild")
 
 
 def _lines(checks: list[Check], *, paint: Paint) -> str:

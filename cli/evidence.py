@@ -41,7 +41,8 @@ def add(
 ) -> None:
     """Keep the bytes of a file or of stdin, at most 16 MiB, or mention what lies elsewhere.
 
-    The same bytes are kept once in a project. Their hash is what a memory names them by.
+    The same bytes are kept once in a project. Their hash is what a memory names them by. No reason is kept with them:
+    that is for the act that names them.
     """
     session.require_project()
     if (path is None) != (hash_ is not None and uri is not None) or (path is not None and (hash_ or uri)):

@@ -27,6 +27,7 @@ _CORNERS = {"": " ", "ud": _BAR, "lr": _DASH, "dl": "╮", "dr": "╭", "ul": "�
 
 
 _DRAWN = ("supersedes", "proposes")  # the kinds of edges that lead from newer to older
+_DRAWN_IN_CHAINS = (*_DRAWN, "corrects")
 _LINES = {"proposes": "dashed", "conflicts": "dotted", "corrects": "dotted"}
 _BOXES = {"memory": "box", "revision": "oval", "correction": "note"}
 
@@ -45,13 +46,15 @@ class _Shape:
 
 
 def _shape(lineage: "Lineage") -> _Shape:
-    beside = [node for node in lineage.nodes if node.type != "correction"]
+    chain = _is_chain(lineage)
+    drawn = _DRAWN_IN_CHAINS if chain else _DRAWN
+    beside = [node for node in lineage.nodes if chain or node.type != "correction"]
     nodes = {node.id: node for node in sorted(beside, key=lambda node: node.id != lineage.root)}
     older: dict[str, list[str]] = {node: [] for node in nodes}
     newer: dict[str, list[str]] = {node: [] for node in nodes}
     known = {node: set[str]() for node in nodes}
     for edge in lineage.edges:
-        if edge.kind not in _DRAWN or edge.source not in nodes or edge.target not in nodes:
+        if edge.kind not in drawn or edge.source not in nodes or edge.target not in nodes:
             continue
         if edge.target not in known[edge.source]:
             known[edge.source].add(edge.target)
@@ -62,17 +65,23 @@ def _shape(lineage: "Lineage") -> _Shape:
     )
 
 
+def _is_chain(lineage: "Lineage") -> bool:
+    """Report whether the lineage is that of a correction, in which corrections are drawn among the rest."""
+    return any(node.id == lineage.root and node.type == "correction" for node in lineage.nodes)
+
+
 def _notes(lineage: "Lineage") -> dict[str, str]:
     """Return what is said beside a node: what contradicts it, what it proposes to replace, what corrects it."""
     nodes = {node.id: node for node in lineage.nodes}
     said: dict[str, list[str]] = {}
+    chain = _is_chain(lineage)
     for edge in lineage.edges:
         if edge.kind == "conflicts":
             said.setdefault(edge.source, []).append(f"conflicts with {inert(edge.target)}")
             said.setdefault(edge.target, []).append(f"conflicts with {inert(edge.source)}")
         elif edge.kind == "proposes":
             said.setdefault(edge.source, []).append("held to replace what is below it")
-        elif edge.kind == "corrects" and edge.source in nodes:
+        elif edge.kind == "corrects" and edge.source in nodes and not chain:
             said.setdefault(edge.target, []).append(f"corrected by {caption(nodes[edge.source])}")
     return {node: f"  ({'; '.join(parts)})" for node, parts in said.items()}
 

@@ -27,7 +27,8 @@ def lineage(
 ) -> None:
     """Draw what superseded what.
 
-    Newest first; the links between memories, and the revisions inside them.
+    Newest first; the links between memories, and the revisions inside them. Of a correction: those that took each
+    other's place, and the revisions that they touched.
     """
     if session.machine and form not in (None, "json"):
         raise click.UsageError(f"--format {form} and -o {session.output} are two answers; give one of them.")

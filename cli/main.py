@@ -23,10 +23,10 @@ _COMMANDS = {
         "corrections",
         "Record, confirm, supersede, revoke, find, render and count corrections.",
     ),
-    "show": ("cli.audit", "show", "Show a revision, the head of a memory, a correction, or one event."),
+    "show": ("cli.audit", "show", "Show a revision, the head of a memory, a correction, or events."),
     "history": ("cli.past", "history", "Show every revision of a memory, in version order."),
     "lineage": ("cli.lineage", "lineage", "Draw what superseded what."),
-    "explain": ("cli.past", "explain", "Tell why a revision stands as it does, or stood."),
+    "explain": ("cli.past", "explain", "Tell why a revision or a correction stands as it does, or stood."),
     "diff": ("cli.past", "diff", "Show what differs between two revisions, or what changed between two positions."),
     "log": ("cli.audit", "log", "List the ledger's events, newest first."),
     "status": ("cli.status", "status", "Show the ledger and what is derived from it, on one screen."),
@@ -38,6 +38,7 @@ _COMMANDS = {
     "keys": ("cli.keys", "keys", "Make and list the ledger's keys, and print the public one."),
     "export": ("cli.export", "export", "Hand the history of memories to an outsider, with the proofs."),
     "projections": ("cli.models", "projections", "Rebuild and check the read models, and say how far they are."),
+    "index": ("cli.index", "index", "Check the index, make it or embed it anew, and say how far it is."),
     "outbox": ("cli.outbox", "outbox", "List what waits for the index, and retry or skip what failed."),
     "recover": ("cli.recover", "recover", "Run the start-up recovery by hand."),
     "import": ("cli.imports", "import_", "Import a foreign file; importing it twice stores nothing twice."),
@@ -59,8 +60,8 @@ Examples:
 
 \b
 Exits: 0 done, 1 unexpected, 2 usage, 3 not found, 4 authority, 5 conflict or refusal, 6 in flight,
-7 unavailable, 9 partial, 10 chain broken, 11 checkpoint mismatch, 12 read models differ, 14 bundle invalid,
-15 could not be verified, 130 interrupted.
+7 unavailable, 9 partial, 10 chain broken, 11 anchor or checkpoint mismatch, 12 read models differ,
+14 bundle invalid, 15 could not be verified, 130 interrupted.
 """
 
 

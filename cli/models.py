@@ -48,8 +48,8 @@ def rebuild(context: click.Context, session: Session, everything: bool) -> None:
 def verify(context: click.Context, session: Session, min_position: str | None) -> None:
     """Compare the read models with what the events make of them.
 
-    Every event is read and checked for that. Exit 12 names, for each table that differs, the first row. It changes
-    nothing; `corrigenda projections rebuild` mends what it finds.
+    Every event is read and checked for that. Exit 12 names, for each table that differs, the first row; `corrigenda
+    projections rebuild` mends that. It also names what supersedes itself through others. Nothing is changed.
     """
     with session.bare(create=False, reach=min_position) as bare, metered(session, ("compared", "events")) as meter:
         found = bare.check_models(progress=meter.show)
@@ -82,13 +82,16 @@ def _rebuilt(done: "Rebuild") -> str:
 def _checked(found: "ModelsCheck") -> str:
     if found.ok:
         return f"ok: {count(sum(found.rows.values()), 'row')} of generation {found.generation} are what the events say"
-    return "\n".join(
-        [
+    lines: list[str] = []
+    if found.differences:
+        lines += [
             f"NOT OK: generation {found.generation} is not what the events say; exit {found.exit_code}",
             *_differences(found.differences),
             "`corrigenda projections rebuild` makes it anew",
         ]
-    )
+    if found.cycles:
+        lines += [f"NOT OK: something supersedes itself; exit {found.exit_code}", *map(inert, found.cycles)]
+    return "\n".join(lines)
 
 
 def _status(found: "ModelsStatus") -> str:

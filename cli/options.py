@@ -6,10 +6,10 @@ yet are not declared, so that click refuses them.
 
 import difflib
 import importlib
+import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, TypeVar, cast
 
 import click
@@ -167,6 +167,8 @@ class LazyNoun(Noun):
             for verb in group.list_commands(ctx)
         }
         known = inner | {name: name for name in self.lazy}
+        if word in known:  # the noun was left out, and nothing else is meant
+            return [known[word]]
         return [known[name] for name in difflib.get_close_matches(word, known)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -186,6 +188,15 @@ def read_text(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     if value and value.startswith("@"):
         return _decoded(_from_file(value[1:], ctx, param), ctx, param)
     return value
+
+
+def read_json(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:  # Any: JSON
+    """Return the JSON document meant by `@FILE`, `-` (stdin), or the words themselves."""
+    text = read_text(ctx, param, value)
+    try:
+        return None if text is None else json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter("the text is not JSON; give @FILE, or the document itself.", ctx, param) from error
 
 
 def read_bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> bytes | None:
@@ -253,12 +264,14 @@ def read_range(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 def read_moment(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """Return a time with its zone (RFC 3339) as the ledger writes times: UTC with six fraction digits."""
-    from ledger.clock import stamp
+    from gateway import schemas
+    from ledger.errors import InvalidInputError
 
     try:
-        return None if value is None else stamp(datetime.fromisoformat(value))
-    except (ValueError, OverflowError) as error:
-        message = f"{value!r} is not a time with its zone, such as 2026-01-02T03:04:05Z."
+        return None if value is None else schemas.parse(schemas.MomentRequest, at=value).at
+    except InvalidInputError as error:
+        (fault,) = error.details["fields"]
+        message = f"{value!r} is not a time with its zone, such as 2026-01-02T03:04:05Z: it {fault['problem']}."
         raise click.BadParameter(message, ctx, param) from error
 
 
@@ -297,8 +310,10 @@ def reads(function: Function) -> Function:
     )(function)
 
 
-def writes(*, reason_required: bool = False, names_revision: bool = True) -> Callable[[Function], Function]:
-    """Give a writer its reason, idempotency key and dry run, and `--if-revision` where it changes a lineage."""
+def writes(
+    *, reason_required: bool = False, names_revision: bool = True, whose: str = "the lineage's"
+) -> Callable[[Function], Function]:
+    """Give a writer its reason, idempotency key and dry run, and `--if-revision` where a lineage changes: `whose`."""
 
     def decorate(function: Function) -> Function:
         options = [
@@ -307,7 +322,7 @@ def writes(*, reason_required: bool = False, names_revision: bool = True) -> Cal
             click.option("--dry-run", is_flag=True, help="Check everything, write nothing."),
         ]
         if names_revision:
-            help_text = "Only if the lineage's stream_version is still N."
+            help_text = f"Only if {whose} stream_version is still N."
             options.insert(2, click.option("--if-revision", type=int, metavar="N", help=help_text))
         for option in reversed(options):
             function = option(function)

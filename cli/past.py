@@ -2,8 +2,8 @@
 
 import click
 
-from cli import patches, views
-from cli.context import Session, full_id, pass_session
+from cli import correction_views, patches, views
+from cli.context import Session, full_id, is_kind, pass_session
 from cli.options import Verb, is_moment, read_at, reads
 from cli.output import give, give_stream, note
 
@@ -19,11 +19,19 @@ from cli.output import give, give_stream, note
 def history(session: Session, memory: str, patch: bool, min_position: str | None) -> None:
     """Show every revision of a memory, in version order.
 
+    Of a correction: those that took each other's place, oldest first.
+
     With --patch: which fields each one changed, with before and after, the content line by line; and how its metadata
     was mended since.
     """
     with session.gateway(create=False, replay=False, reach=min_position) as gateway:
-        found = gateway.history(full_id(gateway, memory), patch=patch)
+        identifier = full_id(gateway, memory)
+        if is_kind(identifier, "cor"):
+            chain = gateway.correction_history(identifier, patch=patch)
+            told = patches.corrections if patch else correction_views.chain
+            give(session, chain, lambda: told(chain, paint=session.paint), items="items")
+            return
+        found = gateway.history(identifier, patch=patch)
     draw = patches.history if patch else views.history
     give(session, found, lambda: draw(found, paint=session.paint), items="items")
 
@@ -38,13 +46,18 @@ def history(session: Session, memory: str, patch: bool, min_position: str | None
 @reads
 @pass_session
 def explain(session: Session, what: str, at: str | None, min_position: str | None) -> None:
-    """Tell why a revision stands as it does, or stood.
+    """Tell why a revision or a correction stands as it does, or stood.
 
     What happened to it, who did it and why, and what stands in its place. A time means what was recorded by then; of
     what was forgotten since, the content is not shown.
     """
     with session.gateway(create=False, replay=False, reach=min_position) as gateway:
-        story = gateway.explain(full_id(gateway, what), at=at)
+        identifier = full_id(gateway, what)
+        if is_kind(identifier, "cor"):
+            told = gateway.explain_correction(identifier, at=at)
+            give(session, told, lambda: correction_views.correction(told, paint=session.paint))
+            return
+        story = gateway.explain(identifier, at=at)
     give(session, story, lambda: views.explanation(story, paint=session.paint))
 
 

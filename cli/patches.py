@@ -4,15 +4,19 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
+from cli.correction_views import standing
 from cli.text import Paint, block, inert, moment, plain
 
 if TYPE_CHECKING:
     from gateway.replies import (
         Change,
+        Correction,
+        CorrectionHistory,
         History,
         MemoryDiff,
         MemoryThen,
         MetadataChange,
+        PatchedCorrection,
         PatchedRevision,
         Revision,
         RevisionDiff,
@@ -47,6 +51,23 @@ def _mended(change: "MetadataChange", paint: Paint) -> list[str]:
     why = f": {inert(change.reason)}" if change.reason else ""
     head = f"  mended at {change.seq}, {moment(change.at)}, by {inert(change.actor)}{why}"
     return [head, *(f"  {line}" for line in _changes(change.patch, paint))]
+
+
+def corrections(found: "CorrectionHistory", *, paint: Paint = plain) -> str:
+    """The corrections that took each other's place, oldest first: what each says otherwise than the one before."""
+    return "\n\n".join(_correction(item, paint) for item in found.items)
+
+
+def _correction(item: "Correction | PatchedCorrection", paint: Paint) -> str:
+    lines = [
+        paint("bold", f"{item.correction_id}  {inert(item.agent)}"),
+        f"  {standing(item, paint=paint)}, recorded {moment(item.created_at)} at {item.position}",
+    ]
+    patch: Mapping[str, Change] | None = getattr(item, "patch", None)
+    if patch is None:
+        values = (block(item.original_value, gutter="  - "), block(item.corrected_value, gutter="  + "))
+        return "\n".join([*lines, "  begun", *values])
+    return "\n".join([*lines, *_changes(patch, paint)])
 
 
 def difference(told: "RevisionDiff", *, paint: Paint = plain) -> str:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from gateway.replies import Policy
 
 
+UNREAD = ("mode", "self_approval", "log.public", "mcp.argument_errors", "trace_retention")
+
+
 @click.group("policy", cls=Noun)
 def policy() -> None:
     """Show and set how a project wants things done."""
@@ -32,7 +35,8 @@ def show(session: Session, min_position: str | None) -> None:
 @policy.command(
     "set",
     cls=Verb,
-    epilog="Several settings are one act. A list of names is written with commas; * means all.\n\n"
+    epilog="Several settings are one act. A list of names is written with commas; * means all. Nothing reads "
+    f"{', '.join(UNREAD[:-1])} and {UNREAD[-1]} yet: they are recorded for versions that do.\n\n"
     "\b\nExamples:\n  corrigenda policy set corrections.top_k=5 corrections.min_score=0.4 --project ap\n"
     "  corrigenda policy set corrections.agents=triage,billing --reason 'pilot' --project ap\n"
     "  corrigenda policy set log.public=true",

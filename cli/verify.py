@@ -55,7 +55,8 @@ def verify(
     Form, chain, streams, seals, payloads and the anchor's leaves, of everything or of a range; of everything the root
     of the tree and the checkpoints too. With `--since`, what a checkpoint covers is not read again, and the report says
     so: a nightly run costs the day's events. What was altered below it since is found by a whole pass only, or by
-    whoever reads it. With `--projections` the read models are compared, too: exit 12 names the first row that differs.
+    whoever reads it. With `--projections` the read models are compared, too: exit 12 names the first row that differs,
+    or what supersedes itself.
 
     With `--bundle` the ledger is left alone, and a bundle that `corrigenda export` made is checked with a key that came
     by another way: exit 14 if it is not what was written, 15 if that key cannot tell.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         RevisionAct,
         Search,
         Status,
+        Trace,
     )
 
 _COLUMNS = 80  # what a status fits in
@@ -31,8 +32,8 @@ _STREAM_COLUMNS = 20  # of a stream's id, where many stand below each other
 _SAID_COLUMNS = 60  # of a text in a list
 _EMPTY = {
     "no_match": "nothing found: no memory is near this query. Ask in other words, or raise -k.",
-    "filtered": "nothing found: what is near is not served here. It was withdrawn, or --min-trust, --kind, --tag or "
-    "the scope leaves it out; ask with fewer filters.",
+    "filtered": "nothing found: what is near is not served here. It was withdrawn, does not hold now, or --min-trust, "
+    "another filter, its own conditions or the scope leaves it out. --why says which; ask with fewer filters.",
     "integrity": "nothing found: what is near is not what was written, and nothing of it is served. `corrigenda "
     "verify` says which events.",
     "budget": "nothing found: no hit fits the budget. Allow more, or ask for fewer hits.",
@@ -40,8 +41,8 @@ _EMPTY = {
     "`corrigenda memories restore` undoes it.",
     "nothing_indexed": "nothing found: this project holds no memories yet. Check --project, or add one with "
     "`corrigenda memories remember`.",
-    "no_embedder": "nothing found: no embedder is set, so nothing can be compared. Unset CORRIGENDA_EMBEDDER to use "
-    "the builtin one.",
+    "no_embedder": "nothing found: no embedder answers, so only words were compared, and no memory has one of these. "
+    "Ask in other words, or unset CORRIGENDA_EMBEDDER to use the builtin one.",
 }
 _STATE_COLOURS = {"active": "green", "processing": "yellow", "verified": "green", "superseded": "cyan"}
 
@@ -88,6 +89,16 @@ def pruned(done: "Pruned", *, dry_run: bool = False) -> str:
     return "\n".join([counts, *(f"  {item}" for item in (*done.retired, *done.forgotten))])
 
 
+def search(found: "Search", *, paint: Paint = plain) -> str:
+    """The hits, and where it was asked for, what was left out."""
+    left_out = [
+        f"  {inert(one.memory_id)}  {one.revision_id}  score {one.score:.3f}: {inert(one.reason)}"
+        for one in found.excluded or ()
+    ]
+    parts = [hits(found, paint=paint), "\n".join(["left out:", *left_out]) if left_out else ""]
+    return "\n\n".join(part for part in parts if part)
+
+
 def hits(found: "Search", *, paint: Paint = plain) -> str:
     """One block per hit: which memory and revision, how far it is trusted, what it says and why it was found."""
     return "\n\n".join(_hit(hit, paint) for hit in found.hits)
@@ -95,7 +106,8 @@ def hits(found: "Search", *, paint: Paint = plain) -> str:
 
 def _hit(hit: "Hit", paint: Paint) -> str:
     title = f"{hit.rank}  {inert(hit.memory_id)}  {hit.revision_id}"
-    trust = _coloured(inert(hit.trust), paint)
+    standing = [word for word in (hit.state, hit.trust) if word != "active"]
+    trust = ", ".join(_coloured(inert(word), paint) for word in standing)
     return f"{paint('bold', title)}\n  {trust}, score {hit.score:.3f}\n{_content(hit)}\n  why: {inert(hit.why)}"
 
 
@@ -124,11 +136,14 @@ def _particulars(item: "Revision") -> list[tuple[str, str | None]]:
         ("scope", inert(" ".join(f"{name}={value}" for name, value in item.scope.items()))),
         ("visibility", inert(item.visibility)),
         ("origin", inert(item.origin)),
+        ("sources", inert(", ".join(item.provenance.get("sources") or ()))),
         ("confidence", item.confidence),
         ("valid", _span(item.valid_from, item.valid_to)),
         ("review by", item.review_by and moment(item.review_by)),
+        ("evidence", ", ".join(inert(one) for one in item.evidence)),
         ("supersedes", ", ".join(item.supersedes)),
         ("superseded by", ", ".join(item.superseded_by)),
+        ("retired by", item.retired_by and f"correction {item.retired_by}"),
         ("recorded", f"{moment(item.recorded_at)} at {item.position}"),
         ("superseded", item.superseded_at and moment(item.superseded_at)),
         ("stream version", str(item.stream_version)),
@@ -159,7 +174,14 @@ def _act(act: "RevisionAct") -> str:
     trust = "" if act.from_trust in (None, act.to_trust) else f", {act.to_trust}"
     why = f": {inert(act.reason)}" if act.reason else ""
     other = f", with {act.conflict_with}" if act.conflict_with else ""
-    return f"    {act.seq}  {moment(act.at)}  {act.action}  {change}{trust}  by {inert(act.actor)}{why}{other}"
+    retired = f"\n        {_retired(act)}" if act.retired_by else ""
+    return f"    {act.seq}  {moment(act.at)}  {act.action}  {change}{trust}  by {inert(act.actor)}{why}{other}{retired}"
+
+
+def _retired(entry: "AuditEntry | RevisionAct") -> str:
+    """Say for which correction a learning was retired."""
+    near = f", similarity {float(entry.similarity):.2f}" if entry.similarity else ""
+    return f"retired by correction {entry.retired_by}{near}"
 
 
 def history(found: "History", *, paint: Paint = plain) -> str:
@@ -215,6 +237,9 @@ def _audit(entry: "AuditEntry") -> str:
     lines = [f"  {entry.seq}  {moment(entry.at)}  {entry.type}  by {inert(entry.actor)}"]
     lines += [f"      {_move(move)}" for move in entry.moves]
     lines += [f"      {line}" for line in _patch_lines(entry.patch)]
+    if entry.retired_by:
+        lines.append(f"      {_retired(entry)}")
+    lines += [f"      evidence: {inert(one)}" for one in entry.evidence]
     if entry.reason:
         lines.append(block(entry.reason, gutter="      why: "))
     return "\n".join(lines)
@@ -261,6 +286,11 @@ def event(item: "LogItem") -> str:
     ]
     inner = [_inner(item, name) for name in ("facts", "payload")]
     return "\n".join([f"{item.seq}  {item.type}", pairs(rows), *(text for text in inner if text)])
+
+
+def trace(found: "Trace") -> str:
+    """What one command stored: each event in a block."""
+    return "\n\n".join(event(item) for item in found.items)
 
 
 def _chain(item: "LogItem") -> list[tuple[str, str]]:

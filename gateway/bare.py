@@ -10,12 +10,12 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from gateway import anchors, checkpoints, checks, models, roles, signing
+from gateway import anchors, checkpoints, checks, index_report, models, roles, signing
 from gateway.embedded import Say, Server, attach, locate
 from gateway.following import Waiting
 from gateway.listing import Listing, Wanted
 from gateway.positions import no_event, parse_position, wait_until_at
-from gateway.replies import LogItem, ModelsCheck, ModelsStatus, Status, Verification
+from gateway.replies import IndexStatus, LogItem, ModelsCheck, ModelsStatus, Status, Verification
 from gateway.settings import Settings, read_settings
 from gateway.streams import find_streams
 from gateway.survey import survey
@@ -306,6 +306,10 @@ class BareGateway:
         return survey(
             store, tenant=settings.tenant, home=settings.home, anchors=settings.anchors, chain=chain, problem=problem
         )
+
+    def index_status(self) -> IndexStatus:
+        """Return what the newest durable generation of the index holds, and how far it is behind."""
+        return index_report.look(self._settings, self._opened())
 
     def doctor(self) -> list[tuple[str, bool, str, str | None]]:
         """Return what was looked at: name, whether it is well, what was found, what mends it."""

@@ -9,7 +9,7 @@ from gateway.diffing import differences, said_then
 from gateway.names import Names, References
 from gateway.replies import LineageEdge, MemoryDiff, MemoryThen
 from gateway.viewing import Viewing
-from gateway.views import LineageView, view_at
+from gateway.views import LineageView
 from ledger.errors import refuse
 from ledger.ids import MEMORY, kind_of
 from ledger.verified import VerifiedLedger
@@ -53,12 +53,13 @@ class Between:
     def diffs(self, lineages: Sequence[str], first: int, last: int) -> list[MemoryDiff]:
         """Return what happened to those of some lineages that the project has, in their order."""
         views = [view for view in self._viewing.many(lineages).values() if self._references.holds(view.state)]
-        after = {one.lineage: view_at(one, last) for one in views}
+        after = {one.lineage: self._viewing.at(one, last) for one in views}
+        after = {lineage: one for lineage, one in after.items() if _revision(one) is not None}
         others = {end for one in after.values() for pair in one.state.links for end in pair}
-        others |= {end for one in views for pair in view_at(one, first).state.links for end in pair}
+        others |= {end for one in views for pair in self._viewing.at(one, first).state.links for end in pair}
         self._names.shown(sorted(others))
         self._viewing.shown(*views)
-        return [self._diff(after[one], view_at(after[one], first), first) for one in lineages if one in after]
+        return [self._diff(after[one], self._viewing.at(after[one], first), first) for one in lineages if one in after]
 
     def _diff(self, after: LineageView, before: LineageView, first: int) -> MemoryDiff:
         stood, now = _revision(before), _revision(after)

@@ -20,10 +20,12 @@ from ledger.opening import open_ledger
 from ledger.store import Database
 from ledger.verified import VerifiedLedger
 from projections import embedders
+from projections.embedders import Embedder
 from projections.index import VectorIndex
 from projections.models import ALL
 from projections.rebuilding import rebuild
 from projections.relay import Relay
+from projections.scrubbing import Scrubber
 
 __all__ = ["BareGateway", "open_bare", "open_gateway"]
 
@@ -71,11 +73,11 @@ def open_gateway(
         relay = Relay(
             ledger,
             home=settings.home,
-            load_embedder=lambda: embedders.load(settings.embedder),
+            load_embedder=lambda: load_embedder(settings),
             make_index=lambda dimension: make_index(settings.index, dimension),
         )
         if replay:
-            _replay(relay)
+            _replay(ledger, relay)
     except BaseException:
         close()
         raise
@@ -136,6 +138,16 @@ def connect(settings: Settings, say: Say | None = None, *, create: bool = True) 
     return database, close
 
 
+def load_embedder(settings: Settings) -> Embedder | None:
+    """Return the embedder that the settings name. Errors: VALIDATION_FAILED, EMBEDDER_UNAVAILABLE."""
+    if not settings.embedder.startswith(embedders.OPENAI):
+        return embedders.load(settings.embedder)
+    key = settings.embedder_api_key
+    return embedders.load(
+        settings.embedder, base_url=settings.embedder_base_url, api_key=None if key is None else key.reveal
+    )
+
+
 def make_index(kind: str, dimension: int) -> VectorIndex:
     """Return an empty partition of the kind that the settings name."""
     if kind == "exact":
@@ -160,10 +172,11 @@ def bring_up_to_date(ledger: VerifiedLedger, say: Say | None) -> None:
         ledger.catch_up()
 
 
-def _replay(relay: Relay) -> None:
+def _replay(ledger: VerifiedLedger, relay: Relay) -> None:
     try:
         relay.drain(INDEX_WAIT_S)
+        Scrubber(ledger, relay).glance()
     except CorrigendaError as error:
-        # Standing needs no index: the ledger is ready, and a search says what is wrong with the embedder.
-        if error.code != "EMBEDDER_UNAVAILABLE":
+        # Standing needs no index: the ledger is ready, and a search says what is wrong with embedder or index.
+        if error.code not in ("EMBEDDER_UNAVAILABLE", "INDEX_UNAVAILABLE"):
             raise

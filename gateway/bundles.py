@@ -18,6 +18,10 @@ def verify_bundle(path: str | Path, key: str, *, origin: str | None = None) -> B
     Errors: VALIDATION_FAILED (the key is none, or there is nothing to read at the path). What is wrong with the bundle
     is in the answer: `ok`, and an `exit_code` of 14 (tampered) or 15 (this key cannot verify it).
     """
+    if not isinstance(key, str) or not isinstance(path, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance] - a caller's mistake
+        refuse("VALIDATION_FAILED", "A bundle is named by a path, and its key is a text. Give these.")
+    if origin == "":
+        refuse("VALIDATION_FAILED", "The origin that was asked for is empty. Give the log's name, or leave it out.")
     try:
         known = notes.parse_verifier_key(key[:KEY_CHARS_MAX].strip())
     except NotANote as error:

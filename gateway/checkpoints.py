@@ -62,8 +62,8 @@ def sign(
     return said if tiles is None else {**said, "tiles": _render(store, tiles, note, _key(opened))}
 
 
-def covering(anchor: Anchor, files: KeyFiles, opened: LedgerOpened, position: int) -> bytes:
-    """Return a checkpoint of all that the anchor holds, an entry among it.
+def covering(anchor: Anchor, files: KeyFiles, opened: LedgerOpened, position: int, at: int | None = None) -> bytes:
+    """Return a checkpoint of all that the anchor holds, or of the size `at` again, an entry among it.
 
     It is signed over what this host has followed entry by entry, and only if that extends the last one. Errors:
     LEDGER_UNVERIFIED (no signing key, or another ledger's), INTEGRITY_BROKEN (the last one is not borne out; exit 11),
@@ -75,6 +75,8 @@ def covering(anchor: Anchor, files: KeyFiles, opened: LedgerOpened, position: in
         claim = None if last is None else _opened(last, opened, "the last checkpoint that was signed here")
         if claim is not None and (claim.size > size or anchor.root(claim.size) != claim.root):
             raise _mismatch("the last checkpoint that was signed here", "another tree", check="anchor")
+        if at is not None and position < at <= size:
+            return notes.sign_checkpoint(Checkpoint(opened.origin, at, anchor.root(at)), key)
         if last is not None and claim is not None and claim.size == size > position:
             return last
         if size <= position:

@@ -25,7 +25,7 @@ from ledger.corrections import (
 )
 from ledger.digest import public
 from ledger.errors import IntegrityError, UnavailableError
-from ledger.limits import CONTRADICTED_MAX
+from ledger.limits import CONTRADICTED_MAX, INDEX_WAIT_S
 from ledger.memories import (
     Contradiction,
     Invalidate,
@@ -40,6 +40,7 @@ from ledger.store import Row
 from ledger.verified import Recorded, VerifiedLedger
 from projections.edges import CORRECTS
 from projections.embedders import Embedder, Vectors
+from projections.embedders.patience import at_most
 from projections.lineage import QUERIES
 from projections.vectors import StoredVectors
 
@@ -117,7 +118,8 @@ class Contradictions:
             embedder = self._load_embedder()
             if embedder is None:
                 return Finding(outcome=DEFERRED)
-            near, whole = self._near(embedder, scope, self._question(embedder, text), threshold)
+            with at_most(INDEX_WAIT_S):  # the writer waits for this
+                near, whole = self._near(embedder, scope, self._question(embedder, text), threshold)
         except (UnavailableError, IntegrityError):
             return Finding(outcome=DEFERRED)
         return Finding(outcome=DONE if whole else DEFERRED, near=tuple(near[:CONTRADICTED_MAX]))

@@ -10,20 +10,30 @@ from typing import Any, NamedTuple
 import msgspec
 
 from gateway.names import Names, References
-from gateway.permissions import Actor
+from gateway.past import Moment
 from gateway.reading import Reader
-from gateway.replies import Correction, CorrectionStats, EvalCase, ExplainedCorrection
+from gateway.replies import (
+    Change,
+    Correction,
+    CorrectionHistory,
+    CorrectionStats,
+    EvalCase,
+    ExplainedCorrection,
+    PatchedCorrection,
+)
 from gateway.schemas import CorrectionsRequest, StatsRequest
 from gateway.states import States
 from gateway.views import audit_entry, correction_text_of
 from ledger.corrections import (
     CORRECTION,
+    STANDING_STATES,
     CorrectionConfirmed,
     CorrectionRecorded,
     CorrectionRevoked,
     CorrectionSuperseded,
     CorrectionText,
 )
+from ledger.errors import failure
 from ledger.message import ScopeIds
 from ledger.scope import sees
 from ledger.verified import Record, Recorded, VerifiedLedger
@@ -66,19 +76,25 @@ class Corrections:
         states: States,
         references: References,
         reader: Reader,
-        actor: Actor,
     ) -> None:
         self._ledger = ledger
         self._names = names
         self._states = states
         self._references = references
         self._reader = reader
-        self._actor = actor
 
-    def show(self, reference: str) -> ExplainedCorrection:
-        """Return one correction, whatever its state, with its story."""
+    def show(self, reference: str, at: Moment | None = None) -> ExplainedCorrection:
+        """Return one correction, whatever its state, with its story; now, or as it stood.
+
+        Errors: CORRECTION_NOT_FOUND, also where it was not recorded yet.
+        """
         correction = self._references.correction(reference)
-        recorded = self._ledger.stream(correction)
+        position = None if at is None else self._reader.position_of(at)
+        recorded = [
+            item for item in self._ledger.stream(correction) if position is None or item.entry.position <= position
+        ]
+        if not recorded:
+            raise _not_yet(position)
         found = _found(recorded[0], recorded[-1], correction)
         if found is None:
             raise TypeError(f"no correction: {correction}")
@@ -86,7 +102,29 @@ class Corrections:
         return ExplainedCorrection(
             **msgspec.structs.asdict(self._reply(found, self._names.show)),
             audit=tuple(audit_entry(item, shown.__getitem__) for item in recorded),
+            at_position=position,
         )
+
+    def history(self, reference: str, *, patch: bool) -> CorrectionHistory:
+        """Return the chain that a correction stands in, oldest first, with `patch` also what each changed."""
+        correction = self._references.correction(reference)
+        chain = [self._whole(one) for one in self._reader.chains.whole(correction)]
+        items: list[Correction] = chain
+        if patch:
+            items = [_patched(old, new) for old, new in zip([None, *chain], chain, strict=False)]
+        return CorrectionHistory(
+            correction_id=correction,
+            items=tuple(items),
+            position=self._reader.position,
+            incarnation=self._reader.incarnation,
+        )
+
+    def _whole(self, correction: str) -> Correction:
+        recorded = self._ledger.stream(correction)
+        found = _found(recorded[0], recorded[-1], correction)
+        if found is None:
+            raise TypeError(f"no correction: {correction}")
+        return self._reply(found, self._names.show)
 
     def list(self, request: CorrectionsRequest) -> Iterator[Correction]:
         """Yield what was asked for, oldest first."""
@@ -140,6 +178,24 @@ class Corrections:
             ),
         )
 
+    def said_too(self, reference: str) -> tuple[str, ...]:
+        """Return warnings that name the standing corrections in which a withdrawn text is still to be read.
+
+        A correction is a record of its own: withdrawing what it made of a memory, or what it was about, leaves it.
+        """
+        lineage, revision = self._references.locate(reference)
+        state = self._states.lineage(lineage)
+        item = state.revisions.get(revision or state.head or state.latest or "")
+        if item is None:
+            return ()
+        about = {"revisions": [item.revision, *item.supersedes], "kind": CORRECTS}
+        rows = self._ledger.store.query(QUERIES["find_correcting"], {"gen": self._ledger.store.head().gen, **about})
+        standing = [one for one in dict.fromkeys(str(row[0]) for row in rows) if self._stands(one)]
+        return tuple(f"correction_untouched: {one} still says it; revoke it too if that is wrong" for one in standing)
+
+    def _stands(self, correction: str) -> bool:
+        return self._states.of(CORRECTION, correction).state in STANDING_STATES
+
     def confirmed(self, record: Record, correction: str) -> Found | None:
         """Return a correction that its own first and last event confirm; None if they are another's."""
         return _found(record.first, record.last, correction)
@@ -160,13 +216,13 @@ class Corrections:
         if project is None:
             return
         ids = self._reader.scope(project, request.reader)
-        reader = ids if self._reads_as_somebody(request) else None
+        reader = self._reader.reader(project, request.reader) if self._reads_as_somebody(request) else None
         for rows in self._rows(project, None if request.agent is None else ids.agent, request.states):
             yield [found for found in self._read(rows) if _wanted(found, request, project, ids, reader)]
 
     def _reads_as_somebody(self, request: CorrectionsRequest) -> bool:
         """Report whether visibility decides: the operator sees every record of the project, unless as somebody."""
-        return "admin" not in self._actor.permissions or bool(request.user or request.session)
+        return not self._references.visible.whole or bool(request.user or request.session)
 
     def _rows(self, project: str, agent: str | None, states: Sequence[str]) -> Iterator[Mapping[str, int]]:
         store, after = self._ledger.store, -1
@@ -246,6 +302,31 @@ def _wanted(found: Found, request: CorrectionsRequest, project: str, ids: ScopeI
         and (request.entity_key is None or found.text.entity_key == request.entity_key)
         and (request.since is None or found.created_at >= request.since)
         and (reader is None or sees(reader, visibility=facts.visibility, scope=facts.scope))
+    )
+
+
+_COMPARED = (
+    "corrected_value", "original_value", "field", "entity_key", "reason", "original_input", "tags", "agent", "user",
+    "session", "run", "visibility", "memory", "origin",
+)  # fmt: skip
+
+
+def _patched(old: Correction | None, new: Correction) -> PatchedCorrection:
+    pairs = {} if old is None else {name: (getattr(old, name), getattr(new, name)) for name in _COMPARED}
+    changed = {name: Change(before=a, after=b) for name, (a, b) in pairs.items() if a != b}
+    return PatchedCorrection(
+        **msgspec.structs.asdict(new),
+        compared_with=None if old is None else old.correction_id,
+        patch=None if old is None else changed,
+    )
+
+
+def _not_yet(position: int | None) -> Exception:
+    return failure(
+        "CORRECTION_NOT_FOUND",
+        f"This correction was not there yet at position {position}. Ask for a later position; its story says when it "
+        "was recorded.",
+        position=position,
     )
 
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from gateway import checkpoints, signing
 from gateway.names import Names
+from gateway.reading import Reader
 from gateway.states import States
 from ledger import notes
 from ledger.bundle.writing import Contents, Exported, fill, place
@@ -41,6 +42,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     out: Path
     complete: bool
     last: int
+    size: int | None  # of the checkpoint, where it was recorded before; else that of all that the anchor holds
     payloads: str | frozenset[str]  # all, none, or the ids of revisions
     recipient: str | None
 
@@ -56,10 +58,13 @@ class Made(Struct, frozen=True, kw_only=True):
 class Exporting:
     """Makes bundles of one ledger. The caller holds the lock and has caught up."""
 
-    def __init__(self, ledger: VerifiedLedger, names: Names, states: States, files: KeyFiles, clock: Clock) -> None:
+    def __init__(
+        self, ledger: VerifiedLedger, names: Names, states: States, reader: Reader, files: KeyFiles, clock: Clock
+    ) -> None:
         self._ledger = ledger
         self._names = names
         self._states = states
+        self._reader = reader
         self._files = files
         self._clock = clock
 
@@ -98,7 +103,7 @@ class Exporting:
             raise _nothing(wanted.last)
         opened = self._opened()
         with signing.alone(self._files.signing):
-            note = checkpoints.covering(self._ledger.walk.anchor, self._files, opened, max(chosen))
+            note = checkpoints.covering(self._ledger.walk.anchor, self._files, opened, max(chosen), wanted.size)
         key = checkpoints.signing_key(self._files, opened)
         checkpoint = notes.parse_checkpoint(notes.parse_note(note).text)
         exported = [self._exported(item, salt, body, wanted) for item, salt, body in self._whole(chosen)]
@@ -141,7 +146,9 @@ class Exporting:
         return Exported(item.entry, item.payload, salt, body)
 
     def _is_withheld(self, item: Recorded, wanted: Wanted) -> bool:
-        """Report whether the payload stays here: it was not asked for, or says what has been forgotten."""
+        """Report whether the payload stays here: not asked for, not the actor's to see, or of what was forgotten."""
+        if not self._reader.tells(item):
+            return True
         stream, born = item.entry.envelope.stream, _born(item)
         if not stream.startswith("mem_"):
             return wanted.payloads == NONE
@@ -187,6 +194,12 @@ class Exporting:
         }
 
 
+def measured(path: Path) -> int:
+    """Return what a bundle takes on disk, in bytes."""
+    files = [one for one in path.rglob("*") if one.is_file()] if path.is_dir() else [path]
+    return sum(one.stat().st_size for one in files)
+
+
 def hand_out(made: Made, out: Path) -> int:
     """Put a recorded bundle where it was asked for, and return its size in bytes. Errors: VALIDATION_FAILED."""
     try:
@@ -229,4 +242,4 @@ def _beyond(state: LineageState) -> set[str]:
     return named - state.revisions.keys()
 
 
-__all__ = ["ALL", "NONE", "Exporting", "Made", "Wanted", "hand_out"]
+__all__ = ["ALL", "NONE", "Exporting", "Made", "Wanted", "hand_out", "measured"]

@@ -22,6 +22,7 @@ from ledger.outbox import PUT
 from ledger.store import OutboxRow
 from ledger.verified import VerifiedLedger
 from projections.embedders import Embedder
+from projections.embedders.patience import at_most
 
 TASK = "contradiction"
 ACTOR = "service:corrigenda"
@@ -67,7 +68,7 @@ class LateChecks:
         was due, and with `keep`. The caller holds no lock.
         """
         began = time.monotonic()
-        with self._one_at_a_time:
+        with self._one_at_a_time, at_most(limit_s):
             while (page := self._next_page()) is not None:
                 for cause, near in page.due:
                     self._invalidate(cause, near)

@@ -7,7 +7,7 @@ Only which corrections name a revision is asked of a read model, and each is hel
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from gateway.graph import newer_than, older_than
-from gateway.names import Names
+from gateway.names import Names, References
 from gateway.replies import LineageEdge, LineageNode
 from gateway.viewing import Viewing
 from gateway.views import LineageView, correction_text_of
@@ -28,9 +28,12 @@ Graph = tuple[tuple[LineageNode, ...], tuple[LineageEdge, ...]]
 class Surroundings:
     """What lies around one lineage, as it is followed."""
 
-    def __init__(self, ledger: VerifiedLedger, names: Names, viewing: Viewing, centre: LineageView) -> None:
+    def __init__(
+        self, ledger: VerifiedLedger, names: Names, references: References, viewing: Viewing, centre: LineageView
+    ) -> None:
         self._ledger = ledger
         self._names = names
+        self._references = references
         self._viewing = viewing
         self._centre = centre.lineage
         self._views: dict[str, LineageView] = {centre.lineage: centre}
@@ -61,7 +64,10 @@ class Surroundings:
         corrections = self._corrections()
         nodes = (
             *(self._memory_node(one, names[one]) for one in self._memories),
-            *(self._revision_node(one, names[self._holders[one]]) for one in self._revisions),
+            *(
+                revision_node(self._views[self._holders[one]], one, names[self._holders[one]])
+                for one in self._revisions
+            ),
             *dict.fromkeys(node for node, _ in corrections),
         )
         pairs = {pair for one in self._memories for pair in self._views[one].state.links}
@@ -77,9 +83,12 @@ class Surroundings:
     def _state(self, revision: str) -> RevisionState:
         return self._views[self._holders[revision]].state.revisions[revision]
 
-    def _read(self, lineages: Iterable[str]) -> None:
-        views = self._viewing.many(set(lineages) - self._views.keys())
+    def _read(self, lineages: Iterable[str]) -> list[str]:
+        """Read lineages, and return those that there are and that the reader sees."""
+        asked = list(lineages)
+        views = self._viewing.many(set(asked) - self._views.keys())
         self._views |= {one: view for one, view in views.items() if view.state.latest}
+        return [one for one in asked if one in self._views]
 
     def _foresee(self, *, newer: bool) -> None:
         """Read at once what the read model says will be reached: one by one, a long chain is as many round trips.
@@ -95,10 +104,17 @@ class Surroundings:
         held = ledger.walk.lineages(found - memories)
         self._read({*memories, *held.values()})
 
-    def _locate(self, revisions: Iterable[str]) -> None:
-        found = self._ledger.walk.lineages(set(revisions) - self._holders.keys())
-        self._holders |= found
+    def _locate(self, revisions: Iterable[str]) -> list[str]:
+        """Read the lineages of revisions, and return those revisions that there are and that the reader sees."""
+        asked = list(revisions)
+        found = self._ledger.walk.lineages(set(asked) - self._holders.keys())
         self._read(found.values())
+        self._holders |= {
+            one: lineage
+            for one, lineage in found.items()
+            if lineage in self._views and one in self._views[lineage].state.revisions
+        }
+        return [one for one in asked if one in self._holders]
 
     def _conflicts(self) -> Iterator[LineageEdge]:
         for lineage in dict.fromkeys(self._holders[one] for one in self._revisions):
@@ -116,17 +132,6 @@ class Surroundings:
             version=len(view.state.revisions),
         )
 
-    def _revision_node(self, revision: str, shown: str) -> LineageNode:
-        item = self._state(revision)
-        return LineageNode(
-            id=revision,
-            type="revision",
-            state="revoked" if item.values.trust == "revoked" else item.values.state,
-            label=_revision_label(self._views[self._holders[revision]], revision),
-            version=item.version,
-            memory_id=shown,
-        )
-
     def _corrections(self) -> list[tuple[LineageNode, LineageEdge]]:
         """Return the corrections that the read model says touched a revision, as far as verified events say so too."""
         ledger = self._ledger
@@ -138,40 +143,47 @@ class Surroundings:
         shown = self._names.shown(sorted(states))
         return [
             (
-                _correction_node(shown[correction], states[correction], histories[correction]),
+                correction_node(shown[correction], states[correction], histories[correction]),
                 LineageEdge(source=shown[correction], target=revision, kind=CORRECTS),
             )
             for correction, revision in dict.fromkeys(rows)
-            if self._is_touched(revision, correction, states[correction])
+            if self._is_seen(states[correction])
+            and is_touched(self._views[self._holders[revision]], revision, correction, states[correction])
         ]
 
-    def _is_touched(self, revision: str, correction: str, state: CorrectionState) -> bool:
-        """Report whether a correction that was recorded is about a revision, or withdrew it."""
-        if state.recorded is None:
-            return False
-        events = self._views[self._holders[revision]].recorded.values()
-        return state.recorded.revision == revision or any(
-            isinstance(facts := item.entry.envelope.facts, LearningInvalidated)
-            and facts.correction == correction
-            and revision in {move.revision for move in facts.moves}
-            for item in events
-        )
+    def _is_seen(self, state: CorrectionState) -> bool:
+        return state.recorded is not None and self._references.holds_correction(state.recorded)
+
+
+def is_touched(view: LineageView, revision: str, correction: str, state: CorrectionState) -> bool:
+    """Report whether a correction that was recorded is about a revision of a view, or withdrew it."""
+    if state.recorded is None:
+        return False
+    return state.recorded.revision == revision or any(
+        isinstance(facts := item.entry.envelope.facts, LearningInvalidated)
+        and facts.correction == correction
+        and revision in {move.revision for move in facts.moves}
+        for item in view.recorded.values()
+    )
 
 
 def reached(
     starts: Iterable[str],
     following: Callable[[str], Iterable[str]],
     *,
-    load: Callable[[Iterable[str]], None],
+    load: Callable[[Iterable[str]], Iterable[str]],
     depth: int | None,
 ) -> dict[str, None]:
-    """Return everything reachable, nearest first, the starts included; `load` is told each level before it is asked."""
+    """Return everything reachable, nearest first, the starts included.
+
+    `load` is told each level before it is asked about, and says what of it is gone on with.
+    """
     found = dict.fromkeys(starts)
     frontier, steps = list(found), 0
     while frontier and (depth is None or steps < depth):
         further = dict.fromkeys(other for one in frontier for other in following(one))
         frontier, steps = [one for one in further if one not in found], steps + 1
-        load(frontier)
+        frontier = list(load(frontier))
         found |= dict.fromkeys(frontier)
     return found
 
@@ -207,7 +219,21 @@ def _label(content: str) -> str:
     return line if len(line) <= LABEL_CHARS_MAX else line[: LABEL_CHARS_MAX - 1] + "…"
 
 
-def _correction_node(shown: str, state: CorrectionState, recorded: Sequence[Recorded]) -> LineageNode:
+def revision_node(view: LineageView, revision: str, shown: str) -> LineageNode:
+    """Return the node of a revision of a view, whose memory is shown by that name."""
+    item = view.state.revisions[revision]
+    return LineageNode(
+        id=revision,
+        type="revision",
+        state="revoked" if item.values.trust == "revoked" else item.values.state,
+        label=_revision_label(view, revision),
+        version=item.version,
+        memory_id=shown,
+    )
+
+
+def correction_node(shown: str, state: CorrectionState, recorded: Sequence[Recorded]) -> LineageNode:
+    """Return the node of a correction with that history."""
     text = correction_text_of(next(item for item in recorded if item.entry.position == state.position))
     field = f"{text.field}: " if text.field else ""
     label = _label(f"{field}{text.original_value} → {text.corrected_value}")

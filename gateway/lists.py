@@ -15,11 +15,11 @@ from gateway.replies import ListedRevision, Revision, RevisionAct
 from gateway.schemas import ListRequest
 from gateway.states import States
 from gateway.viewing import Viewing
-from gateway.views import LineageView, revision_fields, revision_reply
+from gateway.views import LineageView, invalidation, revision_fields, revision_reply
+from gateway.visible import Visible
 from ledger.errors import refuse
 from ledger.memories import MetadataPatched, RevisionPromoted, RevisionState
 from ledger.message import Edge, Move, ScopeIds, Values
-from ledger.scope import sees
 from ledger.verified import Recorded, VerifiedLedger
 from projections.lineage import QUERIES
 
@@ -29,13 +29,18 @@ CHUNK = 200
 class Wanted(Struct, frozen=True, kw_only=True):
     """What a list is asked for, with names as ids: `reader` is None where the project holds nothing yet.
 
-    `whole` says that everything of the project is shown, and not only what the reader's scope makes visible.
+    `visible` says what is shown: everything of the project, if it is whole, or what the reader's scope makes visible.
     """
 
     request: ListRequest
     lineage: str | None
     reader: ScopeIds | None
-    whole: bool
+    visible: Visible
+
+    @property
+    def whole(self) -> bool:
+        """Report whether everything of the project is shown."""
+        return self.visible.whole
 
 
 class Chunk(NamedTuple):
@@ -55,13 +60,10 @@ class Lister:
         states: States,
         references: References,
         reader: Reader,
-        *,
-        sees_all: bool,
     ) -> None:
         self._ledger = ledger
         self._references = references
         self._reader = reader
-        self._sees_all = sees_all
         self._viewing = Viewing(ledger, names, states, references)
 
     def begin(self, request: ListRequest) -> tuple[Wanted, Place]:
@@ -70,12 +72,12 @@ class Lister:
         Errors: MEMORY_NOT_FOUND, CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
         """
         project = self._references.project
-        named = any((request.agent, request.user, request.session))
+        reader = None if project is None else self._reader.reader(project, request)
         wanted = Wanted(
             request=request,
             lineage=None if request.memory is None else self._references.lineage(request.memory),
-            reader=None if project is None else self._reader.scope(project, request),
-            whole=request.memory is not None or (self._sees_all and not named),
+            reader=reader,
+            visible=self._seeing(request, reader),
         )
         if request.cursor is None:
             return wanted, Place(self._reader.position, -1)
@@ -88,6 +90,13 @@ class Lister:
             )
         return wanted, place
 
+    def _seeing(self, request: ListRequest, reader: ScopeIds | None) -> Visible:
+        """Return what the list shows: the operator's of one memory shows all of it, whoever is named."""
+        visible = self._references.visible
+        named = any((request.agent, request.user, request.session))
+        alone = visible.whole and request.memory is not None
+        return visible if reader is None or alone or not named else visible.named(reader)
+
     def cursor(self, wanted: Wanted, place: Place) -> str:
         """Return the cursor with which the list goes on."""
         return self._cursors.make(place, self._filter(wanted))
@@ -95,11 +104,12 @@ class Lister:
     def chunk(self, wanted: Wanted, place: Place, most: int) -> Chunk:
         """Return the next items above a place; not all rows that were looked at need be among them."""
         rows = self._rows(wanted, place, most)
-        views = self._viewing.many({lineage for _, _, lineage in rows}, place.position)
+        viewing = self._viewing.seen_by(wanted.visible)
+        views = viewing.many({lineage for _, _, lineage in rows}, place.position)
         found = [(key, views[lineage], revision) for key, revision, lineage in rows]
         kept = [(key, view, item) for key, view, item in _known(found) if self._is_wanted(view, item, wanted)]
-        whole = self._with_successors([view for _, view, _ in kept], place.position)
-        show = self._viewing.shown(*whole.values())
+        whole = _with_successors(viewing, [view for _, view, _ in kept], place.position)
+        show = viewing.shown(*whole.values())
         reply = _listed if wanted.lineage is not None else revision_reply
         items: list[tuple[int, Revision]] = [(key, reply(whole[view.lineage], item, show)) for key, view, item in kept]
         return Chunk(items, rows[-1][0] if len(rows) == most else None)
@@ -125,24 +135,14 @@ class Lister:
     def _is_wanted(self, view: LineageView, item: RevisionState, wanted: Wanted) -> bool:
         """Report whether a revision is what was asked for, by what its events said at the position of the list."""
         request, reader = wanted.request, wanted.reader
-        seen = wanted.whole or (reader is not None and sees(reader, visibility=item.visibility, scope=item.scope))
         return (
-            seen
+            wanted.visible.revision(item)
             and (reader is not None and item.scope.project == reader.project)
             and wanted.lineage in (None, view.lineage)
             and request.kind in (None, item.kind)
             and listed_state(item.values) in request.states
             and (not request.tags or set(request.tags) <= set(view.text(item.revision).tags))
         )
-
-    def _with_successors(self, views: list[LineageView], at: int) -> dict[str, LineageView]:
-        """Return views by lineage, with the other lineages by which revisions of theirs were superseded."""
-        return {
-            view.lineage: self._viewing.with_others(view, at)
-            if any(set(item.superseded_by) - view.state.revisions.keys() for item in view.state.revisions.values())
-            else view
-            for view in {view.lineage: view for view in views}.values()
-        }
 
     @property
     def _cursors(self) -> Cursors:
@@ -165,6 +165,16 @@ class Lister:
 
 
 _LIST = QUERIES["list_revisions"]
+
+
+def _with_successors(viewing: Viewing, views: list[LineageView], at: int) -> dict[str, LineageView]:
+    """Return views by lineage, with the other lineages by which revisions of theirs were superseded."""
+    return {
+        view.lineage: viewing.with_others(view, at)
+        if any(set(item.superseded_by) - view.state.revisions.keys() for item in view.state.revisions.values())
+        else view
+        for view in {view.lineage: view for view in views}.values()
+    }
 
 
 def listed_state(values: Values) -> str:
@@ -194,7 +204,7 @@ def _acts(view: LineageView, revision: str, show: Any) -> tuple[RevisionAct, ...
     for _, item in sorted(view.recorded.items()):
         after = _after(item, revision, standing)
         if after is not None:
-            acts.append(_act(item, revision, standing, after, show))
+            acts.append(_act(view, item, revision, standing, after, show))
             standing = after
     return tuple(acts)
 
@@ -207,8 +217,12 @@ def _after(item: Recorded, revision: str, standing: Values | None) -> Values | N
     return next((move.after for move in _moves(item) if move.revision == revision), None)
 
 
-def _act(item: Recorded, revision: str, before: Values | None, after: Values, show: Any) -> RevisionAct:
+def _act(
+    view: LineageView, item: Recorded, revision: str, before: Values | None, after: Values, show: Any
+) -> RevisionAct:
     envelope = item.entry.envelope
+    told = item._replace(payload=None) if envelope.seq in view.untold else item
+    retired_by, similarity = invalidation(told)
     edges: tuple[Edge, ...] = getattr(envelope.facts, "edges", ())
     contradicted = [edge for edge in edges if edge.kind == "conflicts" and edge.since is None]
     return RevisionAct(
@@ -216,7 +230,7 @@ def _act(item: Recorded, revision: str, before: Values | None, after: Values, sh
         at=envelope.at,
         action=envelope.type,
         actor=show(envelope.actor),
-        reason=getattr(item.payload, "reason", None),
+        reason=getattr(told.payload, "reason", None),
         from_state=before and before.state,
         to_state=after.state,
         from_trust=before and before.trust,
@@ -227,6 +241,8 @@ def _act(item: Recorded, revision: str, before: Values | None, after: Values, sh
              if revision in (edge.newer, edge.older)),
             None,
         ),
+        retired_by=retired_by,
+        similarity=similarity,
     )  # fmt: skip
 
 

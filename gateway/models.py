@@ -43,13 +43,15 @@ def checked(report: Report, check: Check) -> ModelsCheck:
             exit_code=report.exit_code or PROJECTION_DRIFT,
         )
     found = check.result()
+    well = not found.differences and not found.cycles
     return ModelsCheck(
-        ok=not found.differences,
-        exit_code=PROJECTION_DRIFT if found.differences else 0,
+        ok=well,
+        exit_code=0 if well else PROJECTION_DRIFT,
         generation=found.generation,
         position=found.position,
         rows=found.rows,
         differences=differences(found.differences),
+        cycles=found.cycles,
     )
 
 
@@ -80,14 +82,18 @@ def _outcome(checks: Mapping[str, replies.Check], check: Check) -> replies.Check
     if not check.is_whole:
         return replies.Check(status="skipped", why=ONLY_WHOLE)
     found = check.result()
+    circle = f"{', '.join(found.cycles)} superseding itself through others" if found.cycles else None
+    if not found.differences and circle is not None:
+        return replies.Check(status="failed", expected="nothing that supersedes itself", found=circle)
     if not found.differences:
         return replies.Check(status="ok", why=f"generation {found.generation}, {sum(found.rows.values())} rows")
     first, *more = found.differences
+    said = [f"also in {', '.join(one.table for one in more)}"] if more else []
     return replies.Check(
         status="failed",
         expected=_row(first, first.expected),
         found=_row(first, first.found),
-        why=f"also in {', '.join(one.table for one in more)}" if more else None,
+        why="; ".join([*said, *([circle] if circle else [])]) or None,
     )
 
 

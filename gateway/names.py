@@ -7,12 +7,13 @@ points at, which is checked to be that id's. Reading never assigns.
 from collections.abc import Iterable, Mapping
 
 from gateway.states import States
-from ledger.corrections import CORRECTION
+from gateway.visible import Visible
+from ledger.corrections import CORRECTION, CorrectionRecorded
 from ledger.errors import failure, refuse
 from ledger.governance import AssignedName, NameAssigned
 from ledger.ids import CORRECTION as CORRECTION_ID
 from ledger.ids import MEMORY, REVISION, is_ours, kind_of
-from ledger.memories import LineageState
+from ledger.memories import LineageState, RevisionState
 from ledger.verified import Recorded, VerifiedLedger
 from projections.lineage import QUERIES
 
@@ -91,13 +92,16 @@ class Names:
 
 
 class References:
-    """What a caller means by an id or a name, in one project."""
+    """What a caller means by an id or a name, in one project, of what the caller may see."""
 
-    def __init__(self, ledger: VerifiedLedger, names: Names, states: States, project: str | None) -> None:
+    def __init__(
+        self, ledger: VerifiedLedger, names: Names, states: States, project: str | None, visible: Visible
+    ) -> None:
         self._ledger = ledger
         self._names = names
         self._states = states
         self._project_name = project
+        self.visible = visible
 
     @property
     def project_name(self) -> str | None:
@@ -112,22 +116,35 @@ class References:
         return self._names.find("project", self._names.root, self._project_name)
 
     def lineage(self, reference: str) -> str:
-        """Return the lineage that is meant, or MEMORY_NOT_FOUND: the same for an unknown id and a foreign one."""
+        """Return the lineage that is meant, or MEMORY_NOT_FOUND: also for what is foreign or not visible."""
         return self.locate(reference)[0]
 
     def locate(self, reference: str) -> tuple[str, str | None]:
         """Return the lineage that is meant, and the revision if one was named."""
-        found = self.place(reference)
-        self.check(self._states.lineage(found[0]))
-        return found
+        lineage, revision = self.place(reference)
+        self.check(self._states.lineage(lineage), revision)
+        return lineage, revision
 
-    def check(self, state: LineageState) -> None:
-        """Refuse a lineage of another project in the words for one that there is not."""
-        if not self.holds(state):
+    def check(self, state: LineageState, revision: str | None) -> None:
+        """Refuse what is of another project, or not visible, in the words for what there is not.
+
+        It is a revision, or None for the memory: then the one that stands for it.
+        """
+        if not self.sees(state, revision):
             raise not_found()
 
+    def sees(self, state: LineageState, revision: str | None = None) -> bool:
+        """Report whether a revision of a memory is of the project and visible; without one, what stands for it."""
+        if not self.holds(state):
+            return False
+        return self.visible.memory(state) if revision is None else self.visible.revision(state.revisions[revision])
+
+    def seen(self, state: LineageState) -> Iterable[RevisionState]:
+        """Return those revisions of a memory that are visible."""
+        return self.visible.narrowed(state).revisions.values()
+
     def place(self, reference: str) -> tuple[str, str | None]:
-        """Return what `locate` does, whichever project it belongs to: for whoever reads the lineage and checks it."""
+        """Return what `locate` does, whosever it is: for whoever reads the lineage and checks it."""
         found: tuple[str, str | None] | None
         if not is_ours(reference):
             found = self._by_name(reference)
@@ -155,10 +172,10 @@ class References:
         return lineage, revision
 
     def correction(self, reference: str) -> str:
-        """Return the correction that is meant, or CORRECTION_NOT_FOUND: for an unknown id and for a foreign one."""
+        """Return the correction that is meant, or CORRECTION_NOT_FOUND, also for one that is foreign or not visible."""
         ours = is_ours(reference) and kind_of(reference) == CORRECTION_ID
         recorded = self._states.of(CORRECTION, reference).recorded if ours else None
-        if recorded is None or (self._project_name is not None and recorded.scope.project != self.project):
+        if recorded is None or not self.holds_correction(recorded):
             refuse(
                 "CORRECTION_NOT_FOUND",
                 "There is no such correction in this project. Check the id and the project (--project, "
@@ -176,6 +193,11 @@ class References:
     def _by_revision(self, revision: str) -> tuple[str, str] | None:
         lineage = self._ledger.walk.lineages([revision]).get(revision)
         return None if lineage is None else (lineage, revision)
+
+    def holds_correction(self, recorded: CorrectionRecorded) -> bool:
+        """Report whether a correction is of the project, or there is none, and visible."""
+        ours = self._project_name is None or recorded.scope.project == self.project
+        return ours and self.visible.sees(recorded.visibility, recorded.scope)
 
     def holds(self, state: LineageState) -> bool:
         """Report whether a lineage is of the project; without a project any is that has begun."""

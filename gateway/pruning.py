@@ -12,9 +12,10 @@ from typing import NamedTuple
 from gateway.deciding.burying import Graveyard
 from gateway.names import Names, References
 from gateway.page import Page
-from gateway.reading import NOBODY, Reader
+from gateway.reading import Reader
 from gateway.replies import Pruned
 from gateway.schemas import PruneRequest
+from gateway.visible import NOBODY
 from gateway.writing import Writer
 from ledger.clock import stamp
 from ledger.memories import LINEAGE, Command, Forget, Retire, RevisionState
@@ -81,7 +82,7 @@ class Prune:
         for row in old:
             item = page.of(LINEAGE, row.lineage).revisions.get(row.revision)
             if item is not None and _is_of(item, user, untagged=request.include_untagged):
-                self._withdraw(page, row.lineage, item)
+                self._withdraw(page, row.lineage, item, request.reason)
         return rows[-1].content_seq if old and len(rows) == ROWS_PER_PAGE else None
 
     def _rows(self, project: str, after: int) -> list[_Row]:
@@ -95,12 +96,13 @@ class Prune:
         """Return when the events at these positions were recorded."""
         return {position: item.entry.envelope.at for position, item in self._ledger.at(positions).items()}
 
-    def _withdraw(self, page: Page, lineage: str, item: RevisionState) -> None:
+    def _withdraw(self, page: Page, lineage: str, item: RevisionState, reason: str | None) -> None:
         if item.values.is_live and item.values.trust == "unverified":
-            self._append(page, lineage, Retire(revision=item.revision, cause=CAUSE))
+            self._append(page, lineage, Retire(revision=item.revision, cause=CAUSE, reason=reason))
             self._retired.append(item.revision)
         elif item.values.state == "retired" and any(one.act == "invalidate" for one in item.withdrawals):
-            self._append(page, lineage, Forget(revision=item.revision, cause=CAUSE), bury=item.revision)
+            wish = Forget(revision=item.revision, cause=CAUSE, reason=reason)
+            self._append(page, lineage, wish, bury=item.revision)
             self._forgotten.append(item.revision)
 
     def _append(self, page: Page, lineage: str, command: Command, *, bury: str | None = None) -> None:

@@ -5,15 +5,17 @@ from typing import Any
 import msgspec
 
 from gateway.between import Between
+from gateway.correction_lineages import Chains
 from gateway.diffing import patched_revision, revision_diff
 from gateway.lineages import Surroundings
 from gateway.names import Names, References
 from gateway.page import Append
 from gateway.past import Moment, Moments
 from gateway.positions import no_event
-from gateway.replies import EventDetail, Explanation, History, Lineage, LogItem, Revision, RevisionDiff
+from gateway.replies import EventDetail, Explanation, History, Lineage, LogItem, Revision, RevisionDiff, Trace
 from gateway.schemas import ScopeRequest
 from gateway.states import States
+from gateway.traces import Traces
 from gateway.viewing import Viewing
 from gateway.views import (
     audit,
@@ -25,14 +27,14 @@ from gateway.views import (
     revision_reply,
     said,
 )
+from gateway.visible import NOBODY
 from ledger.corrections import CORRECTION, CorrectionRecorded, CorrectionText
+from ledger.governance import ExportMade, NameAssigned
 from ledger.ids import CORRECTION as CORRECTION_ID
-from ledger.ids import MEMORY, REVISION, is_prefix_of_ours, kind_of
+from ledger.ids import MEMORY, OP, REVISION, is_ours, is_prefix_of_ours, kind_of
 from ledger.memories import Birth, RevisionState, RevisionText
 from ledger.message import ScopeIds
 from ledger.verified import Recorded, VerifiedLedger
-
-NOBODY = "none"  # an id that nothing has: what a name stands for that was never assigned
 
 
 class Reader:
@@ -44,7 +46,10 @@ class Reader:
         self._states = states
         self._references = references
         self._moments = Moments(ledger)
+        self._traces = Traces(ledger)
         self._viewing = Viewing(ledger, names, states, references)
+        self.viewing = self._viewing.seen_by(references.visible.everything())  # for a search, which asks by its scope
+        self.chains = Chains(ledger, names, states, references, self._viewing)
         self.between = Between(ledger, names, references, self._viewing)
 
     @property
@@ -64,6 +69,10 @@ class Reader:
     def revision(self, lineage: str, revision: str) -> RevisionState:
         """Return a revision as its lineage's events leave it."""
         return self._states.lineage(lineage).revisions[revision]
+
+    def find(self, lineage: str, revision: str) -> RevisionState | None:
+        """Return a revision, whatever became of it; None if its lineage has no such one."""
+        return self._states.lineage(lineage).revisions.get(revision)
 
     def actor(self, position: int) -> str:
         """Return the id of the actor of a verified event: of a revision's own, its author."""
@@ -93,6 +102,11 @@ class Reader:
             task_family=found("task_family", request.task_family),
             user=found("user", request.user),
         )
+
+    def reader(self, project: str, request: ScopeRequest) -> ScopeIds:
+        """Return the scope that a list is made for: of the reader that it names, or else what the actor reads with."""
+        named = any((request.agent, request.user, request.session))
+        return self.scope(project, request) if named else self._references.visible.reader(project)
 
     def show(self, reference: str) -> Revision:
         """Return one revision."""
@@ -142,10 +156,19 @@ class Reader:
         """Return the position that is meant by a moment of the past, −1 before all."""
         return self._moments.position(moment, incarnation=self.incarnation)
 
+    def recorded_at(self, position: int) -> str:
+        """Return when the event at a position was recorded; before all of them, the beginning of time."""
+        return "" if position < 0 else self._ledger.at([position])[position].entry.envelope.at
+
     def lineage(self, reference: str, *, up: bool, down: bool, depth: int | None) -> Lineage:
-        """Return the graph around a memory: its revisions, where they lead, links to other memories, corrections."""
+        """Return the graph around a memory: its revisions, where they lead, links to other memories, corrections.
+
+        Or around a correction: the chain that it stands in, and what each of that touched.
+        """
+        if kind_of(reference) == CORRECTION_ID and is_ours(reference):
+            return self._lineage_of_correction(reference, up=up, down=down, depth=depth)
         centre, _ = self._viewing.find(reference)
-        around = Surroundings(self._ledger, self._names, self._viewing, centre)
+        around = Surroundings(self._ledger, self._names, self._references, self._viewing, centre)
         for newer in [True] * up + [False] * down:
             around.follow(newer=newer, depth=depth)
         nodes, edges = around.graph()
@@ -157,9 +180,29 @@ class Reader:
             incarnation=self.incarnation,
         )
 
+    def _lineage_of_correction(self, reference: str, *, up: bool, down: bool, depth: int | None) -> Lineage:
+        correction = self._references.correction(reference)
+        nodes, edges = self.chains.graph(self.chains.around(correction, up=up, down=down, depth=depth))
+        return Lineage(root=correction, nodes=nodes, edges=edges, position=self.position, incarnation=self.incarnation)
+
     def event(self, seq: int) -> EventDetail:
         """Return one event with its facts and its payload."""
-        item = self._recorded(seq)
+        return self._detail(self._recorded(seq))
+
+    def trace(self, trace: str) -> Trace:
+        """Return the events that one command stored."""
+        found = self._traces.events(trace)
+        first = found[0].entry.envelope
+        return Trace(
+            trace_id=first.op,
+            at=first.at,
+            actor=self._names.show(first.actor),
+            items=tuple(self._detail(item) for item in found),
+            position=self.position,
+            incarnation=self.incarnation,
+        )
+
+    def _detail(self, item: Recorded) -> EventDetail:
         return EventDetail(
             **log_item(item.entry, self._names.show(item.entry.envelope.actor)),
             **chain_fields(item.entry),
@@ -168,8 +211,11 @@ class Reader:
         )
 
     def _shown_payload(self, item: Recorded) -> dict[str, Any] | None:  # Any: the event type's own
-        """Return what an event says, without the content of a revision that was withdrawn from view."""
-        if item.payload is None:
+        """Return what an event says, without the content of a revision that was withdrawn from view.
+
+        None where the actor may not see it.
+        """
+        if item.payload is None or not self.tells(item):
             return None
         said: dict[str, Any] = msgspec.to_builtins(item.payload)  # Any: as above
         facts = item.entry.envelope.facts
@@ -178,6 +224,26 @@ class Reader:
             if is_hidden(state.revisions[facts.moves[-1].revision]):
                 said["content"] = None
         return said
+
+    def tells(self, item: Recorded) -> bool:
+        """Report whether the actor may see what an event says: of this project, where one is named, and visible.
+
+        A name is as visible as what bears it, if that is a memory; what else it names is no secret of one reader's.
+        """
+        if self._references.visible.whole:
+            return True
+        stream, facts = item.entry.envelope.stream, item.entry.envelope.facts
+        if isinstance(facts, NameAssigned):
+            if facts.kind == "memory":
+                return self._references.sees(self._states.lineage(facts.id))
+            return facts.parent == self._names.root or self._references.project in (None, facts.parent)
+        if kind_of(stream) == CORRECTION_ID:
+            recorded = self._states.of(CORRECTION, stream).recorded
+            return recorded is not None and self._references.holds_correction(recorded)
+        if kind_of(stream) != MEMORY:
+            return not isinstance(facts, ExportMade)
+        state = self._states.lineage(stream)
+        return self._references.holds(state) and self._references.visible.tells(facts, state)
 
     def log(self, first: int, end: int) -> list[LogItem]:
         """Return the events from `first` up to before `end`, oldest first."""
@@ -196,21 +262,23 @@ class Reader:
         return self._ledger.at([seq])[seq]
 
     def complete(self, prefix: str) -> tuple[str, ...]:
-        """Return our ids of this project's memories, revisions and corrections that begin with a prefix, sorted."""
+        """Return our ids of this project's memories, revisions and corrections that begin with a prefix, sorted.
+
+        Or those of traces: of the ledger's.
+        """
         if not is_prefix_of_ours(prefix):
             return ()
-        project = self._references.project
+        if kind_of(prefix) == OP:
+            return self._traces.beginning_with(prefix)
         found = self._ledger.walk.beginning_with(prefix).items()
         ours = [(item, lineage) for item, lineage in found if kind_of(item) in (MEMORY, REVISION, CORRECTION_ID)]
-        ids = {item for item, lineage in ours if project is None or self._project_of(lineage) == project}
-        return tuple(sorted(ids))
+        return tuple(sorted({item for item, stream in ours if self._is_found(item, stream)}))
 
-    def _project_of(self, stream: str) -> str | None:
-        """Return the project of a lineage or of a correction."""
+    def _is_found(self, item: str, stream: str) -> bool:
+        """Report whether a memory, revision or correction, by its stream, would be found."""
         if not self._ledger.walk.stream(stream).version:
-            return None
+            return False
         if kind_of(stream) == CORRECTION_ID:
             recorded = self._states.of(CORRECTION, stream).recorded
-            return recorded.scope.project if recorded else None
-        state = self._states.lineage(stream)
-        return state.revisions[state.latest].scope.project if state.latest else None
+            return recorded is not None and self._references.holds_correction(recorded)
+        return self._references.sees(self._states.lineage(stream), None if item == stream else item)

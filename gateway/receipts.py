@@ -28,6 +28,8 @@ def receipt(
     asked = [envelope for envelope in envelopes if not isinstance(envelope.facts, LearningInvalidated)]
     moves: list[Move] = [move for envelope in asked for move in getattr(envelope.facts, "moves", ())]
     memory = next((envelope.stream for envelope in asked if envelope.stream.startswith("mem_")), None)
+    revision = _revision(group, moves)
+    left = next((move.after for move in reversed(moves) if move.revision == revision), None)
     return Receipt(
         outcome="unchanged" if dry_run else "stored",
         replayed=replayed,
@@ -42,7 +44,9 @@ def receipt(
             *warnings,
         ),
         memory_id=_shown(memory, group, show),
-        revision_id=_revision(group, moves),
+        revision_id=revision,
+        state=None if left is None else left.state,
+        trust=None if left is None else left.trust,
         superseded=_superseded(moves) + _replaced(group) if moves or _replaced(group) else None,
         correction_id=next((item.entry.envelope.stream for item in group if _is_of_correction(item)), None),
         successors=_several(_born(moves)),

@@ -22,7 +22,10 @@ class EventRef(Reply, frozen=True, kw_only=True):
 
 
 class Receipt(Reply, frozen=True, kw_only=True):
-    """What one write did. `position` is that of the append's last event; `trace_id` names the append."""
+    """What one write did. `position` is that of the append's last event; `trace_id` names the append.
+
+    `state` and `trust` are what the write left the revision with; None where it moved none.
+    """
 
     outcome: str
     replayed: bool
@@ -37,6 +40,8 @@ class Receipt(Reply, frozen=True, kw_only=True):
     correction_id: str | None = None
     invalidated: tuple[str, ...] | None = None
     successors: tuple[str, ...] | None = None  # all that were brought into being, where that is more than one
+    state: str | None = None
+    trust: str | None = None
 
 
 class Impact(Reply, frozen=True, kw_only=True):
@@ -61,7 +66,9 @@ class Revision(Reply, frozen=True, kw_only=True):
     """One version of a memory as it stands at the position of the answer.
 
     `memory_id` is the caller's name where one was given. `content` is None once it has been withdrawn from view.
-    `recorded_at` and `superseded_at` are the ledger's time, `valid_from` and `valid_to` the world's.
+    `recorded_at` and `superseded_at` are the ledger's time, `valid_from` and `valid_to` the world's. `retired_by` is
+    the correction that a retired learning contradicted, `evidence` the hashes of what it rests on: its own, and that
+    with which others vouched for it.
     """
 
     memory_id: str
@@ -92,18 +99,37 @@ class Revision(Reply, frozen=True, kw_only=True):
     provenance: dict[str, Any]  # Any: sources and run, and in `explain` the successor
     evidence: tuple[str, ...]
     depends_on: tuple[str, ...]
+    retired_by: str | None = None
 
 
 class Hit(Revision, frozen=True, kw_only=True):
-    """A neighbour that the ledger confirmed. `score` is the cosine similarity, −1 to 1."""
+    """A neighbour that the ledger confirmed. `score` is the cosine similarity, −1 to 1; in an answer with the warning
+    `full_text` it says how well the words agree, 0 to 1.
+
+    In an answer of the past everything is as it was said then, but `state`, `trust`, `stream_version` and by what and
+    when it was superseded: those are the present's.
+    """
 
     rank: int
     score: float
     why: str
 
 
+class Excluded(Reply, frozen=True, kw_only=True):
+    """Something near that was not served, and which rule left it out."""
+
+    memory_id: str
+    revision_id: str
+    score: float
+    reason: str
+
+
 class Search(Reply, frozen=True, kw_only=True):
-    """What a search found. `empty_reason` is None if there are hits."""
+    """What a search found. `empty_reason` is None if there are hits.
+
+    `at_position` is where the ledger was read as it stood, if that was asked for; `excluded` are at most a hundred near
+    ones that were left out, if it was asked why.
+    """
 
     hits: tuple[Hit, ...]
     warnings: tuple[str, ...]
@@ -111,10 +137,16 @@ class Search(Reply, frozen=True, kw_only=True):
     trace_id: str | None
     position: int
     incarnation: int
+    at_position: int | None = None
+    excluded: tuple[Excluded, ...] | None = None
 
 
 class AuditEntry(Reply, frozen=True, kw_only=True):
-    """One event of a lineage as an auditor reads it."""
+    """One event of a lineage as an auditor reads it.
+
+    `retired_by` is the correction for which it retired a learning, `similarity` how near the two are: a cosine.
+    `evidence` are the hashes of what somebody vouched with.
+    """
 
     seq: int
     type: str
@@ -124,6 +156,9 @@ class AuditEntry(Reply, frozen=True, kw_only=True):
     reason: str | None
     moves: tuple[dict[str, str | None], ...]  # revision, from_state, to_state, from_trust, to_trust
     patch: dict[str, Any] | None = None  # Any: of a patch the revision, and what changed of its metadata, before, after
+    retired_by: str | None = None
+    similarity: str | None = None
+    evidence: tuple[str, ...] = ()
 
 
 class Explanation(Revision, frozen=True, kw_only=True):
@@ -227,7 +262,8 @@ class History(Reply, frozen=True, kw_only=True):
 class RevisionAct(Reply, frozen=True, kw_only=True):
     """What one event did to one revision. `from_state` is None if it brought it into being.
 
-    `conflict_with` is what it was found to contradict, `expected_active` the head that it replaced when it won.
+    `conflict_with` is what it was found to contradict, `expected_active` the head that it replaced when it won,
+    `retired_by` the correction for which it was retired, `similarity` how near the two are: a cosine.
     """
 
     seq: int
@@ -241,6 +277,8 @@ class RevisionAct(Reply, frozen=True, kw_only=True):
     to_trust: str
     expected_active: str | None
     conflict_with: str | None
+    retired_by: str | None = None
+    similarity: str | None = None
 
 
 class ListedRevision(Revision, frozen=True, kw_only=True):
@@ -364,9 +402,32 @@ class Correction(Reply, frozen=True, kw_only=True):
 
 
 class ExplainedCorrection(Correction, frozen=True, kw_only=True):
-    """A correction with the story of it: who recorded, confirmed, superseded or revoked it, when, and why."""
+    """A correction with the story of it: who recorded, confirmed, superseded or revoked it, when, and why.
+
+    `at_position` is the position of the past that it was asked for, None for the present.
+    """
 
     audit: tuple[AuditEntry, ...]
+    at_position: int | None = None
+
+
+class PatchedCorrection(Correction, frozen=True, kw_only=True):
+    """A correction, and what it says otherwise than the one `compared_with`, which it took the place of, by field.
+
+    The first of a chain has none: both are None.
+    """
+
+    compared_with: str | None
+    patch: dict[str, Change] | None
+
+
+class CorrectionHistory(Reply, frozen=True, kw_only=True):
+    """The corrections that took each other's place, oldest first."""
+
+    correction_id: str
+    items: tuple[Correction, ...]
+    position: int
+    incarnation: int
 
 
 class CorrectionHit(Correction, frozen=True, kw_only=True):
@@ -455,6 +516,17 @@ class EventDetail(LogItem, frozen=True, kw_only=True):
     payload: dict[str, Any] | None  # Any: as above
 
 
+class Trace(Reply, frozen=True, kw_only=True):
+    """What one command stored: its events, in order. `trace_id` is its receipt's."""
+
+    trace_id: str
+    at: str
+    actor: str
+    items: tuple[EventDetail, ...]
+    position: int
+    incarnation: int
+
+
 class Recovery(Reply, frozen=True, kw_only=True):
     """What start-up recovery did. `ok` is False while something needs a person."""
 
@@ -467,6 +539,45 @@ class Recovery(Reply, frozen=True, kw_only=True):
     claims: tuple[dict[str, str], ...]
     position: int
     incarnation: int
+
+
+class Reembedding(Reply, frozen=True, kw_only=True):
+    """An index that the configured embedder built in place of another's, up to `position`.
+
+    `embedded` counts the texts whose vectors were not stored yet, `parked` those that the embedder fails on, which are
+    left out; `signature_before` is None where there was no index.
+    """
+
+    signature: str
+    signature_before: str | None
+    items: int
+    embedded: int
+    parked: int
+    position: int
+
+
+class IndexPartition(Reply, frozen=True, kw_only=True):
+    """A part of the index that is searched as one: its trust tier or `correction`, its namespace, how much it holds."""
+
+    tier: str
+    namespace: tuple[str, ...]
+    items: int
+
+
+class IndexStatus(Reply, frozen=True, kw_only=True):
+    """The newest durable generation of the index, as it says itself, and how many effects lie above its cursor.
+
+    `signature` is that of the embedder that built it, None where there is no generation; `embedder` and `engine` are
+    what is configured.
+    """
+
+    engine: str
+    embedder: str
+    signature: str | None
+    cursor: int
+    lag: int
+    items: int
+    partitions: tuple[IndexPartition, ...]
 
 
 class OutboxItem(Reply, frozen=True, kw_only=True):
@@ -535,14 +646,15 @@ class Verification(Reply, frozen=True, kw_only=True):
 class Export(Reply, frozen=True, kw_only=True):
     """A bundle that was handed out: where it lies, what it proves, and the event that records it.
 
-    `size` and `root` are the checkpoint's; `bytes` is what the bundle takes on disk.
+    `payloads_withheld` is None where a bundle was there already. `size` and `root` are the checkpoint's; `bytes` is
+    what the bundle takes on disk.
     """
 
     path: str
     kind: str
     profile: str
     events: int
-    payloads_withheld: int
+    payloads_withheld: int | None
     origin: str
     size: int
     root: str
@@ -550,6 +662,7 @@ class Export(Reply, frozen=True, kw_only=True):
     position: int
     incarnation: int
     trace_id: str
+    replayed: bool
     warnings: tuple[str, ...]
 
 
@@ -599,7 +712,10 @@ class ModelDifference(Reply, frozen=True, kw_only=True):
 
 
 class ModelsCheck(Reply, frozen=True, kw_only=True):
-    """Whether the live generation is what the events up to `position` make of it; `rows` counts by table."""
+    """Whether the live generation is what the events up to `position` make of it; `rows` counts by table.
+
+    `cycles` are ids that supersede themselves through others: no act lets that happen, and no rebuild mends it.
+    """
 
     ok: bool
     exit_code: int
@@ -607,6 +723,7 @@ class ModelsCheck(Reply, frozen=True, kw_only=True):
     position: int
     rows: dict[str, int]
     differences: tuple[ModelDifference, ...]
+    cycles: tuple[str, ...] = ()
 
 
 class ModelsStatus(Reply, frozen=True, kw_only=True):
@@ -645,6 +762,62 @@ class Rebuild(Reply, frozen=True, kw_only=True):
     rows_before: dict[str, int]
     differences: tuple[ModelDifference, ...]
     locked_ms: int
+
+
+class IndexDifference(Reply, frozen=True, kw_only=True):
+    """One index entry that is not what the ledger says.
+
+    `kind`: missing (it stands and is not held), stale (held, and it no longer stands, or stands elsewhere, or with
+    another vector than the stored one), revoked (held, and withdrawn), foreign (the ledger knows no such thing),
+    unstored (held, and its stored vector is missing or does not carry the ledger's seal).
+    """
+
+    kind: str
+    item: str
+    revision_id: str
+    partition: str
+
+
+class IndexCheck(Reply, frozen=True, kw_only=True):
+    """Whether the index is what the ledger says (exit 13 if not), as far as the outbox had been carried (`cursor`).
+
+    `counts` has every kind of difference, `differences` the first few. `pending` entries wait in the outbox and are no
+    difference. The two digests do not depend on the order of entries, and are equal if nothing differs. `probed`
+    entries were searched for by their own vectors; `unprobed` names those that did not come first.
+    """
+
+    ok: bool
+    exit_code: int
+    cursor: int
+    position: int
+    incarnation: int
+    entries: int
+    expected: int
+    pending: int
+    counts: dict[str, int]
+    differences: tuple[IndexDifference, ...]
+    partitions: int
+    partitions_differing: int
+    digest: str
+    expected_digest: str
+    probed: int
+    unprobed: tuple[str, ...]
+
+
+class IndexRebuild(Reply, frozen=True, kw_only=True):
+    """An index that was built beside the live one, and swapped in.
+
+    `embedded` texts had no stored vector; `carried` effects were waiting or came meanwhile. If not `kept`, another
+    process was writing a generation, and this one's is kept when it ends.
+    """
+
+    entries: int
+    entries_before: int
+    embedded: int
+    carried: int
+    kept: bool
+    position: int
+    incarnation: int
 
 
 class ImportItem(Reply, frozen=True, kw_only=True):

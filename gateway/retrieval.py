@@ -5,32 +5,54 @@ verified entries, so no edit of an index, a read model or a stored vector can br
 never written.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, TypeVar
 
 import msgspec
 
 from gateway.corrections import Corrections
+from gateway.filtering import TIERS, Interval, Question, unfit, untrusted
+from gateway.prompt import estimated_tokens
 from gateway.reading import Reader
+from gateway.recollection import Recollection
 from gateway.replies import CorrectionHit, CorrectionSearch, Hit, Search
-from gateway.schemas import SearchCorrectionsRequest, SearchRequest
+from gateway.scanning import Scan
+from gateway.schemas import SearchCorrectionsRequest
 from gateway.sound import sound
+from gateway.trail import Trail
 from gateway.views import said, said_fields
 from ledger.corrections import STANDING_STATES
+from ledger.errors import CorrigendaError
 from ledger.ids import CORRECTION, MEMORY, kind_of
 from ledger.limits import INDEX_WAIT_S
 from ledger.memories import FRESH, Birth, MetadataPatched, RevisionState, RevisionText, born_revision
 from ledger.message import ScopeIds, Standing, Values
 from ledger.scope import namespaces, sees
 from ledger.verified import Recorded, VerifiedLedger
-from projections.embedders import Vectors
+from projections.embedders import Embedder, TokenCounter, Vectors, check_vectors
+from projections.embedders.patience import at_most
 from projections.items import CORRECTIONS
 from projections.lineage import QUERIES
 from projections.relay import Item, Relay, partition
 
-_TIERS = {"unverified": ("verified", "unverified"), "verified": ("verified",)}
+FULL_TEXT = "full_text"  # the warning of an answer that was found by words, because no embedder answered
 _Near = list[tuple[Item, float]]
 _HitT = TypeVar("_HitT", Hit, CorrectionHit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """How one question is answered: what is near, which of it is true, and why there is nothing."""
+
+    near: Callable[[int], _Near]
+    confirm: Callable[[_Near], Iterable[Hit]]
+    why_nothing: Callable[[_Near], str]
+
+
+_log = logging.getLogger(__name__)
 
 
 class Retrieval:
@@ -48,22 +70,84 @@ class Retrieval:
         self._corrections = corrections
         self._relay = relay
         self._reader = reader
+        self._recollection = Recollection(ledger, reader, Scan(ledger), show)
         self._show = show
 
-    def search(self, request: SearchRequest, scope: ScopeIds) -> Search:
-        """Return the k nearest revisions that stand, are visible and match; dead neighbours cost no slots."""
-        embedder = self._relay.embedder
-        if embedder is None:
-            return self.nothing("no_embedder")
-        lag = self._relay.drain(INDEX_WAIT_S).pending
-        warnings = [f"index_pending:{lag}"] if lag else []
-        vector = embedder.embed([request.query])[0]
-        partitions = _partitions(request.min_trust, scope)
-        hits, near = self._fill(
-            partitions, vector, request.k, None, lambda fresh: self._confirm(fresh, request, scope, warnings)
+    def search(self, question: Question) -> Search:
+        """Return the k best revisions that stand, are visible and pass the filters; dead neighbours cost no slots.
+
+        Nearest by meaning, or, where no embedder answers, by the words that they share with the question.
+        """
+        trail = Trail(question.scope, self._reader, self._show, wanted=question.request.why)
+        measured = self._measured(question, trail)
+        hits, near = self._fill(measured.near, question.request.k, None, lambda fresh: measured.confirm(fresh))
+        kept = _within(hits, question.request.budget, self._counter(trail))
+        if len(kept) < len(hits):
+            trail.warn(f"budget:{len(hits) - len(kept)}")
+        reason = None if kept else "budget" if hits else measured.why_nothing(near)
+        return Search(
+            hits=tuple(kept),
+            warnings=tuple(dict.fromkeys(trail.warnings)),
+            empty_reason=reason,
+            trace_id=None,
+            position=self._reader.position,
+            incarnation=self._reader.incarnation,
+            at_position=question.position,
+            excluded=trail.excluded,
         )
-        reason = None if hits else "filtered" if near else self._why_nothing(vector, scope)
-        return self._answer(tuple(hits), tuple(dict.fromkeys(warnings)), reason)
+
+    def _measured(self, question: Question, trail: Trail) -> _Measured:
+        """Return how a question is answered: by vectors if there is one of it, else by words; now, or of the past."""
+        meant, past = self._meaning(question, trail), self._recollection
+        if meant is not None and not question.is_of_past:
+            return self._by_index(question, meant[1], trail)
+        if meant is None:
+            trail.warn(FULL_TEXT)
+            ranked, any_at_all = past.sharing(question, trail)
+        else:
+            ranked, any_at_all = past.near(question, *meant, trail), False
+        measure = "shared words" if meant is None else "similarity"
+        confirm = past.confirm if question.is_of_past else self._confirm
+        return _Measured(
+            near=lambda wanted: ranked[:wanted],
+            confirm=lambda fresh: confirm(fresh, question, trail, measure),
+            why_nothing=lambda near: (
+                "filtered"
+                if near or past.is_of_other_kinds(question)
+                else "no_embedder"
+                if any_at_all
+                else self._why_none_there(question.scope)
+            ),
+        )
+
+    def _by_index(self, question: Question, vector: Vectors, trail: Trail) -> _Measured:
+        partitions = _partitions(question.request.min_trust, question.scope)
+        return _Measured(
+            near=lambda wanted: self._relay.neighbours(partitions, vector, wanted),
+            confirm=lambda fresh: self._confirm(fresh, question, trail, "similarity"),
+            why_nothing=lambda near: "filtered" if near else self._why_nothing(vector, question.scope),
+        )
+
+    def _meaning(self, question: Question, trail: Trail) -> tuple[Embedder, Vectors] | None:
+        """Return the embedder and the question's vector, the index being up to date; None if no embedder answers."""
+        try:
+            embedder = self._relay.embedder
+            if embedder is None:
+                return None
+            vector = _asked(embedder, question.request.query)
+            if not question.is_of_past and (lag := self._relay.drain(INDEX_WAIT_S).pending):
+                trail.warn(f"index_pending:{lag}")
+            return embedder, vector
+        except CorrigendaError as error:
+            if error.code != "EMBEDDER_UNAVAILABLE":
+                raise
+            _log.warning("only words are compared: %s", error.message)
+            trail.warn(f"embedder_unavailable:{error.details.get('reason', 'no_answer')}")
+            return None
+
+    def _counter(self, trail: Trail) -> Callable[[str], int]:
+        embedder = None if FULL_TEXT in trail.warnings else self._relay.embedder
+        return embedder.count_tokens if isinstance(embedder, TokenCounter) else estimated_tokens
 
     def search_corrections(
         self, request: SearchCorrectionsRequest, scope: ScopeIds, *, k: int, min_score: float | None
@@ -75,13 +159,12 @@ class Retrieval:
         if embedder is None:
             reason = "no_embedder"
         else:
+            vector = _asked(embedder, request.query)
             lag = self._relay.drain(INDEX_WAIT_S).pending
             warnings += [f"index_pending:{lag}"] if lag else []
-            vector = embedder.embed([request.query])[0]
             partitions = [partition(CORRECTIONS, space) for space in namespaces(scope)]
             hits, near = self._fill(
-                partitions,
-                vector,
+                lambda wanted: self._relay.neighbours(partitions, vector, wanted),
                 k,
                 min_score,
                 lambda fresh: self._confirm_corrections(fresh, request, scope, warnings),
@@ -97,8 +180,7 @@ class Retrieval:
 
     def _fill(
         self,
-        partitions: Sequence[str],
-        vector: Vectors,
+        nearest: Callable[[int], _Near],
         k: int,
         floor: float | None,
         confirm: Callable[[_Near], Iterable[_HitT]],
@@ -108,7 +190,7 @@ class Retrieval:
         near: _Near = []
         seen, wanted = 0, 2 * k + 8
         while len(hits) < k:
-            near = self._relay.neighbours(partitions, vector, wanted)
+            near = nearest(wanted)
             fresh = [pair for pair in near[seen:] if floor is None or pair[1] >= floor]
             hits += confirm(fresh)
             if len(near) < wanted or len(fresh) < len(near) - seen:
@@ -123,24 +205,13 @@ class Retrieval:
             return []
         return self._relay.neighbours(_partitions("unverified", scope), embedder.embed([query])[0], k)
 
-    def nothing(self, reason: str) -> Search:
-        """Return an empty answer and why it is empty."""
-        return self._answer((), (), reason)
-
-    def _answer(self, hits: tuple[Hit, ...], warnings: tuple[str, ...], reason: str | None) -> Search:
-        return Search(
-            hits=hits,
-            warnings=warnings,
-            empty_reason=reason,
-            trace_id=None,
-            position=self._reader.position,
-            incarnation=self._reader.incarnation,
-        )
-
     def _why_nothing(self, vector: Vectors, scope: ScopeIds) -> str:
         """Return why the index offered nothing: trust was asked for, no memory was ever there, or none has a head."""
         if self._relay.neighbours(_partitions("unverified", scope), vector, 1):
             return "filtered"
+        return self._why_none_there(scope)
+
+    def _why_none_there(self, scope: ScopeIds) -> str:
         store = self._ledger.store
         (found,) = store.query(QUERIES["any_revision"], {"gen": store.head().gen, "project": scope.project})
         any_at_all, any_head = found
@@ -148,19 +219,31 @@ class Retrieval:
             return "no_match"
         return "headless" if any_at_all else "nothing_indexed"
 
-    def _confirm(self, near: _Near, request: SearchRequest, scope: ScopeIds, warnings: list[str]) -> Iterator[Hit]:
+    def _confirm(self, near: _Near, question: Question, trail: Trail, measure: str) -> Iterator[Hit]:
         """Yield a hit for each neighbour that its lineage's last event says is the head, as the reader may see it."""
-        standings = self._standings({item.lineage for item, _ in near if kind_of(item.lineage) == MEMORY}, warnings)
-        alive = [(item, score) for item, score in near if _serves(standings.get(item.lineage), item, request)]
+        memories = {item.lineage for item, _ in near if kind_of(item.lineage) == MEMORY}
+        standings = sound(self._ledger.standings, memories, trail.warnings)
+        alive: _Near = []
+        for item, score in near:
+            reason = _dead(standings.get(item.lineage), item, question)
+            if reason is None:
+                alive.append((item, score))
+            else:
+                trail.leave_out(item, score, reason)
         where = {item.lineage: _places(standings[item.lineage]) for item, _ in alive}
-        found = self._read({place for places in where.values() for place in places}, warnings)
+        found = sound(self._ledger.at, {place for places in where.values() for place in places}, trail.warnings)
         for item, score in alive:
             content, meta = (found.get(place) for place in where[item.lineage])
             if content is None or meta is None or not _is_of(content, meta, item):
                 continue
-            text = said(content, meta)
-            if _matches(_facts(content), text, request, scope):
-                yield self._hit(item, score, standings[item.lineage], content, text)
+            facts, text = _facts(content), said(content, meta)
+            if not sees(question.scope, visibility=facts.visibility, scope=facts.scope):
+                continue
+            reason = unfit(facts.kind, text, Interval(text.valid_from, text.valid_to), question)
+            if reason is None:
+                yield self._hit(item, f"{measure} {score:.3f}", standings[item.lineage], content, text, score)
+            else:
+                trail.leave_out(item, score, reason)
 
     def _confirm_corrections(
         self, near: _Near, request: SearchCorrectionsRequest, scope: ScopeIds, warnings: list[str]
@@ -186,14 +269,16 @@ class Retrieval:
         params = {"gen": store.head().gen, "project": scope.project}
         return "no_match" if store.query(QUERIES["any_correction"], params)[0][0] else "nothing_indexed"
 
-    def _hit(self, item: Item, score: float, standing: Standing, content: Recorded, text: RevisionText) -> Hit:
+    def _hit(
+        self, item: Item, near: str, standing: Standing, content: Recorded, text: RevisionText, score: float
+    ) -> Hit:
         values = Values("active", standing.trust or "", standing.floor or "")
         state = msgspec.structs.replace(self._revision(item, content), values=values)
         fields: dict[str, Any] = said_fields(state, text, self._show)  # Any: one value of each field's type
         return Hit(
             rank=0,
             score=score,
-            why=f"similarity {score:.3f}; head of its memory, {values.trust}, at position {self._reader.position}",
+            why=f"{near}; head of its memory, {values.trust}, at position {self._reader.position}",
             memory_id=self._show(item.lineage),
             stream_version=self._ledger.walk.stream(item.lineage).version,
             recorded_at=content.entry.envelope.at,
@@ -206,22 +291,31 @@ class Retrieval:
         born = born_revision(_facts(content), content.entry.position)
         return born if born.values == FRESH else self._reader.revision(item.lineage, item.revision)
 
-    def _standings(self, lineages: Iterable[str], warnings: list[str]) -> Mapping[str, Standing]:
-        return sound(self._ledger.standings, set(lineages), warnings)
 
-    def _read(self, positions: set[int], warnings: list[str]) -> Mapping[int, Recorded]:
-        return sound(self._ledger.at, positions, warnings)
+def _within(hits: Sequence[Hit], budget: int | None, count: Callable[[str], int]) -> Sequence[Hit]:
+    """Return the best hits whose texts together take no more tokens than the budget; none is cut in two."""
+    if budget is None:
+        return hits
+    spent = list(accumulate(count(hit.content or "") for hit in hits))
+    return hits[: sum(1 for tokens in spent if tokens <= budget)]
+
+
+def _asked(embedder: Embedder, query: str) -> Vectors:
+    """Return a question's vector. It comes before the index is brought up to date: who has none needs no index."""
+    with at_most(INDEX_WAIT_S):
+        return check_vectors(embedder.embed([query]), 1, embedder.dimension)[0]
 
 
 def _partitions(min_trust: str, scope: ScopeIds) -> list[str]:
     """Return the partitions that a reader of a scope looks into, from that trust on."""
-    return [partition(trust, space) for space in namespaces(scope) for trust in _TIERS[min_trust]]
+    return [partition(trust, space) for space in namespaces(scope) for trust in TIERS[min_trust]]
 
 
-def _serves(standing: Standing | None, item: Item, request: SearchRequest) -> bool:
-    if standing is None or standing.head != item.revision or standing.floor == "revoked":
-        return False
-    return standing.trust in _TIERS[request.min_trust]
+def _dead(standing: Standing | None, item: Item, question: Question) -> str | None:
+    """Return why a neighbour is not served, by where its lineage stands; None if it may be."""
+    if standing is None or standing.head != item.revision:
+        return "it is not the head of its memory"
+    return untrusted(Values("active", standing.trust or "", standing.floor or ""), question)
 
 
 def _places(standing: Standing) -> tuple[int, int]:
@@ -236,14 +330,6 @@ def _is_of(content: Recorded, meta: Recorded, item: Item) -> bool:
         return False
     patch = meta.entry.envelope.facts
     return not isinstance(patch, MetadataPatched) or patch.revision == item.revision
-
-
-def _matches(facts: Birth, text: RevisionText, request: SearchRequest, scope: ScopeIds) -> bool:
-    if not sees(scope, visibility=facts.visibility, scope=facts.scope):
-        return False
-    if request.kinds and facts.kind not in request.kinds:
-        return False
-    return set(request.tags) <= set(text.tags)
 
 
 def _facts(content: Recorded) -> Birth:

@@ -4,7 +4,7 @@ pydantic stops here. What passes is handed on as plain values that the core trus
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -35,6 +35,7 @@ Breakdown = Literal["agent", "period"]
 Period = Literal["day", "month", "year"]
 ListedState = Literal["active", "processing", "conflicted", "superseded", "rejected", "retired", "forgotten", "revoked"]
 TrustTier = Literal["unverified", "verified"]
+ContextField = Literal["directory", "worktree", "projectId", "sessionId"]
 
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d(:?\d\d){1,2}([.,]\d+)?)?", re.ASCII | re.IGNORECASE)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:(?P<second>\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE)
@@ -70,14 +71,14 @@ def _moment(value: Any) -> Any:  # Any: whatever the caller gave, before pydanti
     """Return an RFC 3339 time with a zone as the ledger writes it."""
     if isinstance(value, str):
         value = _parsed(value)
-    if isinstance(value, datetime):
-        if value.tzinfo is None:
-            raise ValueError("has no time zone")
-        try:
-            return stamp(value)
-        except OverflowError:
-            raise ValueError("lies outside the years 1 to 9999 in UTC") from None
-    return value
+    if not isinstance(value, datetime):
+        raise ValueError("is not a time: a text such as 2026-01-02T03:04:05Z, or a datetime with its zone")
+    if value.tzinfo is None:
+        raise ValueError("has no time zone")
+    try:
+        return stamp(value)
+    except OverflowError:
+        raise ValueError("lies outside the years 1 to 9999 in UTC") from None
 
 
 def _parsed(value: str) -> datetime:
@@ -92,6 +93,12 @@ def _parsed(value: str) -> datetime:
     except ValueError:
         pass
     raise ValueError("is not an RFC 3339 time of the years 1 to 9999, such as 2026-01-02T03:04:05Z")
+
+
+def _worded(value: str) -> str:
+    if not re.search(r"\w", value):
+        raise ValueError("has no word in it")
+    return value
 
 
 def _decimal(value: str) -> str:
@@ -162,11 +169,11 @@ Source = Annotated[Text, Field(max_length=limits.SOURCE_CHARS_MAX), AfterValidat
 Name = Annotated[Text, Field(max_length=limits.NAME_CHARS_MAX), AfterValidator(_said), AfterValidator(_name)]
 Label = Annotated[Text, Field(max_length=limits.NAME_CHARS_MAX), AfterValidator(_said)]
 Identity = Annotated[Text, Field(max_length=limits.ACTOR_CHARS_MAX), AfterValidator(_identity)]
-Identifier = Annotated[str, AfterValidator(_identifier)]
+Identifier = Annotated[str, Strict(), AfterValidator(_identifier)]
 Reference = Annotated[Text, Field(min_length=1, max_length=limits.ID_CHARS_MAX)]
 Key = Annotated[Text, Field(min_length=1, max_length=limits.IDEMPOTENCY_KEY_CHARS_MAX)]
 Moment = Annotated[str, BeforeValidator(_moment)]
-Confidence = Annotated[str, AfterValidator(_decimal)]
+Confidence = Annotated[str, Strict(), AfterValidator(_decimal)]
 Age = Annotated[timedelta, BeforeValidator(_age)]
 PublicHash = Annotated[str, Strict(), AfterValidator(_public_hash)]
 Conversation = Annotated[
@@ -202,6 +209,72 @@ class ScopeRequest(Request):
     task_family: Name | None = None
 
 
+class ContextCondition(Request):
+    """A fact of the context has to have a value."""
+
+    id: Label
+    kind: Literal["context"]
+    field: ContextField
+    value: Source
+
+
+class TopicCondition(Request):
+    """A phrase has to stand in the question."""
+
+    id: Label
+    kind: Literal["topic"]
+    value: Annotated[Source, AfterValidator(_worded)]
+
+
+class AppliesRequest(Request):
+    """Where a memory applies: all of its conditions hold, or any."""
+
+    match: Literal["all", "any"]
+    conditions: Annotated[
+        tuple[Annotated[ContextCondition | TopicCondition, Field(discriminator="kind")], ...],
+        Field(min_length=1, max_length=limits.CONDITIONS_MAX),
+    ]
+
+    @model_validator(mode="after")
+    def _ids_are_unique(self) -> "AppliesRequest":
+        ids = [condition.id for condition in self.conditions]
+        if len(set(ids)) < len(ids):
+            raise ValueError("conditions: two of them have one id")
+        return self
+
+
+class StepRequest(Request):
+    """One step of a procedure."""
+
+    id: Label
+    instruction: Content
+
+
+class ReviewRequest(Request):
+    """When somebody looked at it last, and when that is not enough any more."""
+
+    reviewed_at: Moment
+    expires_at: Moment | None
+
+
+class InstitutionalRequest(Request):
+    """What makes a memory a position or a procedure of an institution."""
+
+    id: Label
+    role: Literal["position", "procedure"]
+    owner: Label | None = None
+    authority: Label | None = None
+    source_refs: Sources
+    boundary_conditions: Sources
+    steps: Annotated[tuple[StepRequest, ...], Field(max_length=limits.CONDITIONS_MAX)] | None = None
+    position_ids: Sources | None = None
+    procedure_ids: Sources | None = None
+    required_evidence: Sources | None = None
+    completion_criteria: Sources | None = None
+    escalation_conditions: Sources | None = None
+    review: ReviewRequest
+
+
 class RememberRequest(ScopeRequest):
     """A text to remember. `memory_id` names the lineage; one in the shape of ours has to be there already.
 
@@ -217,6 +290,8 @@ class RememberRequest(ScopeRequest):
     valid_to: Moment | None = None
     review_by: Moment | None = None
     sources: Sources = ()
+    applies: AppliesRequest | None = None
+    institutional: InstitutionalRequest | None = None
     run: Name | None = None
     visibility: Visibility | None = None
     quote: Content | None = None
@@ -238,6 +313,13 @@ class RememberRequest(ScopeRequest):
             raise ValueError(f"{segment}: is needed, since this is visible to one {segment} only")
         if self.valid_from and self.valid_to and self.valid_to < self.valid_from:
             raise ValueError("valid_to: lies before valid_from")
+        return self
+
+    @model_validator(mode="after")
+    def _expires_once(self) -> "RememberRequest":
+        expires = self.institutional.review.expires_at if self.institutional else None
+        if expires and self.review_by not in (None, expires):
+            raise ValueError("review_by: is another time than the review's expires_at, which means the same")
         return self
 
     @model_validator(mode="after")
@@ -358,6 +440,7 @@ class PruneRequest(Request):
     older_than: Age
     include_untagged: Annotated[bool, Strict()] = False
     user: Name | None = None
+    reason: ReasonText | None = None
 
 
 class SearchRequest(ScopeRequest):
@@ -366,15 +449,29 @@ class SearchRequest(ScopeRequest):
     query: Content
     k: Annotated[int, Field(ge=1, le=limits.SEARCH_K_MAX)] = limits.SEARCH_K_DEFAULT
     min_trust: TrustTier = "unverified"
+    min_confidence: Confidence | None = None
     kinds: tuple[Kind, ...] = ()
     tags: Tags = ()
+    context: Mapping[ContextField, Source] = {}
+    as_of: Moment | None = None
+    budget: Annotated[int, Strict(), Field(ge=1)] | None = None
+    why: Strictly = False
 
 
 class ExportRequest(Request):
     """The memories whose history is handed out, and to whom."""
 
     ids: Annotated[tuple[Reference, ...], Field(min_length=1, max_length=limits.EXPORT_IDS_MAX)]
+    out: Annotated[Text, Field(min_length=1, max_length=limits.PATH_CHARS_MAX)]
+    complete: Annotated[bool, Strict()] = False
+    with_payloads: Literal["all", "none"] | Annotated[tuple[Reference, ...], Field(max_length=limits.EXPORT_IDS_MAX)]
     recipient: Name | None = None
+
+    @model_validator(mode="after")
+    def _is_a_form_that_we_write(self) -> "ExportRequest":
+        if self.out.endswith((".zip", ".tar.bz2", ".tar.xz", ".7z")):
+            raise ValueError("out: names a form that is not written; a directory, .tar, .tar.gz or .tgz is")
+        return self
 
 
 class RecordCorrectionRequest(Request):

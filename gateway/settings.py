@@ -15,6 +15,20 @@ EMBEDDED_GRACE_S = 30.0
 TRUE = frozenset({"1", "true", "yes"})
 
 
+class Secret:
+    """A text that is handed to whoever needs it, and is never printed."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return "Secret(…)"
+
+    def reveal(self) -> str:
+        """Return the text."""
+        return self._text
+
+
 class Settings(Struct, frozen=True, kw_only=True):
     """Everything that a gateway needs to know before it opens."""
 
@@ -30,6 +44,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     index: str
     embedded_grace_s: float
     postgres_bin: Path | None = None
+    embedder_base_url: str | None = None
+    embedder_api_key: Secret | None = None
 
 
 def read_settings(
@@ -49,7 +65,9 @@ def read_settings(
         signing=Path(environ.get("CORRIGENDA_SIGNING_KEY_FILE") or place / "keys" / "signing.pem"),
     )
     return Settings(
-        database_url=database_url or _url(environ, "CORRIGENDA_DATABASE_URL") or _url(environ, "DATABASE_URL"),
+        database_url=database_url
+        or _given(environ, "CORRIGENDA_DATABASE_URL", "a URL")
+        or _given(environ, "DATABASE_URL", "a URL"),
         pooled=environ.get("CORRIGENDA_POOLED", "0").lower() in TRUE,
         home=place,
         keys=keys,
@@ -61,20 +79,32 @@ def read_settings(
         index=_one_of(environ, "CORRIGENDA_INDEX", ("faiss", "exact")),
         embedded_grace_s=_seconds(environ, "CORRIGENDA_EMBEDDED_GRACE_S", EMBEDDED_GRACE_S),
         postgres_bin=_folder(environ, "CORRIGENDA_POSTGRES_BIN"),
+        embedder_base_url=environ.get("CORRIGENDA_EMBEDDER_BASE_URL") or None,
+        embedder_api_key=_key(environ),
     )
 
 
-def _url(environ: Mapping[str, str], name: str) -> str | None:
-    """Return a URL from the environment, or from the file that the same name with `_FILE` gives."""
+def _key(environ: Mapping[str, str]) -> Secret | None:
+    name = "CORRIGENDA_EMBEDDER_API_KEY"
+    key = _given(environ, name, "a key")
+    if key is not None and not (key.isascii() and key.isprintable() and " " not in key):
+        refuse("VALIDATION_FAILED", f"{name} should be a key of printable ASCII characters, and it is something else.")
+    return None if key is None else Secret(key)
+
+
+def _given(environ: Mapping[str, str], name: str, what: str) -> str | None:
+    """Return a text from the environment, or from the file that the same name with `_FILE` gives."""
     file = environ.get(f"{name}_FILE")
     if environ.get(name) or not file:
         return environ.get(name) or None
     try:
         return Path(file).read_text(encoding="utf-8").strip() or None
     except (OSError, UnicodeDecodeError) as error:
+        # Not the decoder's own words: they quote what was found.
+        problem = error if isinstance(error, OSError) else "it is no UTF-8 text"
         raise failure(
-            "VALIDATION_FAILED", f"{name}_FILE should name a file that holds a URL, and it cannot be read: {error}."
-        ) from error
+            "VALIDATION_FAILED", f"{name}_FILE should name a file that holds {what}, and it cannot be read: {problem}."
+        ) from None
 
 
 def _data_folder(environ: Mapping[str, str]) -> Path:

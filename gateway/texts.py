@@ -4,29 +4,38 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from gateway.schemas import CorrectRequest, PatchRequest, RememberRequest
+from gateway.schemas import CorrectRequest, PatchRequest, RememberRequest, Request
 from ledger import limits
+from ledger.codec import canonical
 from ledger.errors import failure, refuse
 from ledger.memories import Metadata, Provenance, RevisionText
 
 
 def remembered_text(request: RememberRequest) -> RevisionText:
     """Return the payload of a text that is remembered."""
+    expires = request.institutional.review.expires_at if request.institutional else None
     return RevisionText(
-        applies=None,
+        applies=_document(request.applies),
         confidence=request.confidence,
         content=request.content,
         evidence=(),
-        institutional=None,
+        institutional=_document(request.institutional),
         provenance=Provenance(run=request.run, session=request.session, sources=request.sources),
         reason=request.reason,
         recorded_at=None,
-        review_by=request.review_by,
+        review_by=request.review_by or expires,
         subjects=(),
         tags=request.tags,
         valid_from=request.valid_from,
         valid_to=request.valid_to,
     )
+
+
+def _document(request: Request | None) -> str | None:
+    """Return a part of a request as it is stored: canonical JSON, without what was not given."""
+    if request is None:
+        return None
+    return canonical(request.model_dump(mode="json", exclude_unset=True)).decode()
 
 
 def correction_text(request: CorrectRequest, old: RevisionText) -> RevisionText:

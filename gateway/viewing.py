@@ -10,6 +10,7 @@ import msgspec
 from gateway.names import Names, References, not_found
 from gateway.states import States
 from gateway.views import LineageView, view, view_at
+from gateway.visible import Visible
 from ledger.errors import failure
 from ledger.message import ScopeIds
 from ledger.verified import VerifiedLedger
@@ -18,11 +19,23 @@ from ledger.verified import VerifiedLedger
 class Viewing:
     """Reads the lineages of one ledger as one project sees them. The caller has caught up."""
 
-    def __init__(self, ledger: VerifiedLedger, names: Names, states: States, references: References) -> None:
+    def __init__(
+        self,
+        ledger: VerifiedLedger,
+        names: Names,
+        states: States,
+        references: References,
+        visible: Visible | None = None,
+    ) -> None:
         self._ledger = ledger
         self._names = names
         self._states = states
         self._references = references
+        self._visible = visible or references.visible
+
+    def seen_by(self, visible: Visible) -> "Viewing":
+        """Return what reads the same for somebody else."""
+        return Viewing(self._ledger, self._names, self._states, self._references, visible)
 
     def find(self, reference: str, at: int | None = None) -> tuple[LineageView, str]:
         """Return a lineage, now or as it stood at a position, and the revision meant: that named, the head, the latest.
@@ -31,9 +44,9 @@ class Viewing:
         """
         lineage, revision = self._references.place(reference)
         now = view(lineage, self._ledger.stream(lineage))
-        self._references.check(now.state)
+        self._references.check(now.state, revision)
         self._states.keep(lineage, now.state)
-        found = now if at is None else view_at(now, at)
+        found = self._narrowed(now if at is None else view_at(now, at))
         revision = revision or found.state.head or found.state.latest
         if revision is None or revision not in found.state.revisions:
             raise not_found() if at is None else _not_yet(at)
@@ -48,10 +61,25 @@ class Viewing:
         return msgspec.structs.replace(found, others={one: others[lineage] for one, lineage in lineages.items()})
 
     def many(self, lineages: Iterable[str], at: int | None = None) -> dict[str, LineageView]:
-        """Return some lineages, read at once, now or as they stood at a position."""
+        """Return some lineages, read at once, now or as they stood at a position, as far as they are visible."""
         histories = self._ledger.streams(lineages)
         views = {lineage: view(lineage, recorded) for lineage, recorded in histories.items()}
-        return views if at is None else {lineage: view_at(one, at) for lineage, one in views.items()}
+        return {lineage: self._narrowed(one if at is None else view_at(one, at)) for lineage, one in views.items()}
+
+    def at(self, now: LineageView, position: int) -> LineageView:
+        """Return what is visible of a lineage as it stood at a position."""
+        return self._narrowed(view_at(now, position))
+
+    def _narrowed(self, whole: LineageView) -> LineageView:
+        """Return a view without the revisions that the reader does not see, and without what is said of them."""
+        visible = self._visible
+        seen = visible.narrowed(whole.state)
+        if seen is whole.state:
+            return whole
+        untold = {
+            at for at, item in whole.recorded.items() if not visible.tells(item.entry.envelope.facts, whole.state)
+        }
+        return msgspec.structs.replace(whole, state=seen, untold=frozenset(untold))
 
     def shown(self, *views: LineageView) -> Callable[[str], str]:
         """Return a look-up of names that has read all those of some lineages at once."""
@@ -70,9 +98,9 @@ def _segments(scope: ScopeIds) -> list[str]:
 
 
 def _not_yet(position: int) -> Exception:
+    then = f"at position {position}" if position >= 0 else "before the ledger's first append was whole"
     return failure(
         "MEMORY_NOT_FOUND",
-        f"This memory or revision was not there yet at position {position}. Ask for a later position; its history says "
-        "when it began.",
+        f"This memory or revision was not there yet {then}. Ask for a later position; its history says when it began.",
         position=position,
     )

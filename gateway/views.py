@@ -6,25 +6,38 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from gateway.applicability import document
 from gateway.replies import AuditEntry, Revision
 from gateway.texts import mended
 from ledger.chain import Entry, broken
 from ledger.corrections import CorrectionText
 from ledger.digest import leaf, public
-from ledger.memories import LINEAGE, LineageState, MetadataPatch, MetadataPatched, RevisionState, RevisionText
+from ledger.memories import (
+    LINEAGE,
+    Admission,
+    Contradiction,
+    LearningInvalidated,
+    LineageState,
+    MetadataPatch,
+    MetadataPatched,
+    RevisionAdmitted,
+    RevisionState,
+    RevisionText,
+)
 from ledger.message import Move, ScopeIds
 from ledger.scope import SEGMENTS
 from ledger.verified import Recorded
 
-_WITHHELD: dict[str, object] = {"content": None, "content_hash": None}
+_WITHHELD: dict[str, object] = {"content": None, "content_hash": None, "applies": None, "institutional": None}
 
 
 class LineageView(Struct, frozen=True, kw_only=True):
     """One lineage: its folded state, and its events by position, at the ledger's head or as they stood before.
 
     `others` are views of other lineages by the revisions of theirs that this one's supersede, or were superseded by.
-    `unseen` are revisions that may not be read any more, whatever they were when the view was true. `ended` says where
-    a revision was superseded, `patched` where its metadata was mended, in order.
+    `unseen` are revisions that may not be read any more, whatever they were when the view was true; `untold` are the
+    positions of events whose payload the reader may not see. `ended` says where a revision was superseded, `patched`
+    where its metadata was mended, `admitted` where it was vouched for, in order.
     """
 
     lineage: str
@@ -32,8 +45,10 @@ class LineageView(Struct, frozen=True, kw_only=True):
     recorded: Mapping[int, Recorded]
     ended: Mapping[str, int]
     patched: Mapping[str, Sequence[int]]
+    admitted: Mapping[str, Sequence[int]]
     others: Mapping[str, "LineageView"] = {}
     unseen: frozenset[str] = frozenset()
+    untold: frozenset[int] = frozenset()
 
     def text(self, revision: str) -> RevisionText:
         """Return what a revision says, as its metadata was mended last."""
@@ -52,7 +67,8 @@ class LineageView(Struct, frozen=True, kw_only=True):
 
     def holder(self, revision: str) -> "LineageView | None":
         """Return the view that holds a revision: this one, or that of another lineage as far as it was read."""
-        return self if revision in self.state.revisions else self.others.get(revision)
+        found = self if revision in self.state.revisions else self.others.get(revision)
+        return None if found is None or revision not in found.state.revisions else found
 
     def began(self, revision: str) -> str | None:
         """Return from when on a revision holds by its own word, as far as that was read."""
@@ -69,6 +85,7 @@ def view(lineage: str, recorded: Sequence[Recorded]) -> LineageView:
         recorded={item.entry.position: item for item in recorded},
         ended=_ends(recorded),
         patched=_mendings(recorded),
+        admitted=_admissions(recorded),
         unseen=frozenset(item.revision for item in state.revisions.values() if is_hidden(item)),
     )
 
@@ -89,6 +106,16 @@ def _mendings(recorded: Sequence[Recorded]) -> dict[str, list[int]]:
         facts = item.entry.envelope.facts
         if isinstance(facts, MetadataPatched):
             found.setdefault(facts.revision, []).append(item.entry.position)
+    return found
+
+
+def _admissions(recorded: Sequence[Recorded]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for item in recorded:
+        facts = item.entry.envelope.facts
+        if isinstance(facts, RevisionAdmitted):
+            for move in facts.moves:
+                found.setdefault(move.revision, []).append(item.entry.position)
     return found
 
 
@@ -145,8 +172,38 @@ def revision_fields(lineage: LineageView, item: RevisionState, show: Callable[[s
         "valid_to": text.valid_to or _derived_end(lineage, item, text, superseded_at),
         "recorded_at": lineage.at(item.content_seq),
         "superseded_at": superseded_at,
+        "retired_by": _retired_by(lineage, item),
+        "evidence": _evidence(lineage, item, text),
     }
     return fields | _WITHHELD if item.revision in lineage.unseen else fields
+
+
+def _evidence(lineage: LineageView, item: RevisionState, text: RevisionText) -> tuple[str, ...]:
+    """Return the hashes of what a revision rests on: named by itself, then by those who vouched for it, each once."""
+    admitted = (vouched(lineage.recorded[at]) for at in lineage.admitted.get(item.revision, ()))
+    return tuple(dict.fromkeys([*text.evidence, *(one for named in admitted for one in named)]))
+
+
+def vouched(item: Recorded) -> tuple[str, ...]:
+    """Return the hashes of the evidence that an event vouches with, as far as that is told."""
+    return item.payload.evidence if isinstance(item.payload, Admission) else ()
+
+
+def _retired_by(lineage: LineageView, item: RevisionState) -> str | None:
+    """Return the correction for which a revision is retired, or None: it is not, or for another reason."""
+    retiring = [one for one in item.withdrawals if one.act in ("retire", "invalidate")]
+    if item.values.state != "retired" or not retiring:
+        return None
+    return invalidation(lineage.recorded[retiring[-1].position])[0]
+
+
+def invalidation(item: Recorded) -> tuple[str | None, str | None]:
+    """Return for which correction an event retired a learning, and how near they are, as far as that is told."""
+    facts, payload = item.entry.envelope.facts, item.payload
+    return (
+        facts.correction if isinstance(facts, LearningInvalidated) else None,
+        payload.similarity if isinstance(payload, Contradiction) else None,
+    )
 
 
 def said_fields(item: RevisionState, text: RevisionText, show: Callable[[str], str]) -> dict[str, object]:
@@ -171,8 +228,8 @@ def said_fields(item: RevisionState, text: RevisionText, show: Callable[[str], s
         "superseded_by": item.superseded_by,
         "position": item.content_seq,
         "content_hash": None if is_hidden(item) else public(text.content.encode()),
-        "applies": None,
-        "institutional": None,
+        "applies": document(text.applies),
+        "institutional": document(text.institutional),
         "provenance": {
             "run": text.provenance.run,
             "session": text.provenance.session,
@@ -192,7 +249,10 @@ def revision_reply(lineage: LineageView, item: RevisionState, show: Callable[[st
 
 def audit(lineage: LineageView, show: Callable[[str], str]) -> tuple[AuditEntry, ...]:
     """Return a lineage's events, oldest first, as an auditor reads them."""
-    return tuple(audit_entry(item, show) for _, item in sorted(lineage.recorded.items()))
+    return tuple(
+        audit_entry(item if at not in lineage.untold else item._replace(payload=None), show)
+        for at, item in sorted(lineage.recorded.items())
+    )
 
 
 def log_item(entry: Entry, actor: str) -> dict[str, Any]:  # Any: one value of each field's type
@@ -236,6 +296,7 @@ def audit_entry(item: Recorded, show: Callable[[str], str]) -> AuditEntry:
     """Return one event as an auditor reads it."""
     envelope = item.entry.envelope
     moves: tuple[Move, ...] = getattr(envelope.facts, "moves", ())
+    retired_by, similarity = invalidation(item)
     return AuditEntry(
         seq=envelope.seq,
         type=envelope.type,
@@ -254,6 +315,9 @@ def audit_entry(item: Recorded, show: Callable[[str], str]) -> AuditEntry:
             for move in moves
         ),
         patch=_patch(item),
+        retired_by=retired_by,
+        similarity=similarity,
+        evidence=vouched(item),
     )
 
 

@@ -129,6 +129,14 @@ class LedgerKeys:
         """Return the 40-byte seal of a stored vector, so that an edited or swapped one is found."""
         return self.seal(self.keyed("vector", content_digest, signature, hashlib.sha256(vector).hexdigest()))
 
+    def generation(self, manifest: bytes) -> str:
+        """Return the seal, in hex, of an index generation's manifest, so that a rewritten one is found."""
+        return self.seal(self.keyed("generation", hashlib.sha256(manifest).hexdigest())).hex()
+
+    def index_entry(self, partition: str, item: str, vector: bytes) -> int:
+        """Return the number that an entry adds to the digest of an index: nobody without the key finds two that fit."""
+        return int.from_bytes(self.keyed("index entry", partition, item, hashlib.sha256(vector).hexdigest()), "big")
+
 
 def _derive(context: str, secret: bytes, ledger: str) -> bytes:
     return blake3(secret + ledger.encode(), derive_key_context=context).digest()

@@ -29,8 +29,12 @@ NOTE_BYTES_MAX = 1_000_000
 NOTE_SIGNATURES_MAX = 100
 
 EXPORT_IDS_MAX = 1_000
+PATH_CHARS_MAX = 4_096
 SEARCH_K_MAX = 10_000
 SEARCH_K_DEFAULT = 5
+EMBEDDED_PER_SEARCH_MAX = 256  # of the past: texts without a stored vector that one search embeds
+TEXTS_PER_SEARCH_MAX = 10_000  # read one by one where no embedder answers
+CONDITIONS_MAX = 100
 CONTRADICTED_MAX = 10
 
 APPEND_ATTEMPTS_MAX = 5

@@ -219,6 +219,14 @@ SELECT %(ledger)s, u.content, %(signature)s, u.vector, u.seal
 FROM unnest(%(contents)s::bytea[], %(vectors)s::bytea[], %(seals)s::bytea[]) u(content, vector, seal)
 ON CONFLICT (ledger, content, signature) DO NOTHING
 
+-- name: replace_vectors
+-- Only what is still as it was found when it was refused: whoever replaced it first has replaced it.
+UPDATE corrigenda.embedding e SET vector = u.vector, seal = u.seal
+FROM unnest(%(contents)s::bytea[], %(vectors)s::bytea[], %(seals)s::bytea[], %(old_vectors)s::bytea[],
+            %(old_seals)s::bytea[]) u(content, vector, seal, old_vector, old_seal)
+WHERE e.ledger = %(ledger)s AND e.signature = %(signature)s AND e.content = u.content
+  AND e.vector = u.old_vector AND e.seal = u.old_seal
+
 -- name: read_carried
 -- Up to which position of the outbox a task was done, −1 before it was done at all.
 SELECT coalesce(max(seq), -1) FROM corrigenda.carried WHERE ledger = %(ledger)s AND task = %(task)s
@@ -319,3 +327,8 @@ INSERT INTO corrigenda.replica (ledger, id, incarnation, cursor, seen_at)
 VALUES (%(ledger)s, %(id)s, %(incarnation)s, %(cursor)s, clock_timestamp())
 ON CONFLICT (ledger, id) DO UPDATE
 SET incarnation = excluded.incarnation, cursor = excluded.cursor, seen_at = excluded.seen_at
+
+-- name: read_pending
+-- Which of these revisions and corrections have a row above a position.
+SELECT DISTINCT revision FROM corrigenda.outbox
+WHERE ledger = %(ledger)s AND seq > %(after)s AND revision = ANY (%(revisions)s)

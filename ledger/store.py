@@ -374,6 +374,11 @@ class Store:
                 return whole, whole[-1][0]
             limit *= 2
 
+    def pending_of(self, identifiers: Iterable[str], *, after: int) -> set[str]:
+        """Return which of these revisions and corrections have outbox rows above a position."""
+        wanted = list(identifiers)
+        return {row[0] for row in self._all("read_pending", after=after, revisions=wanted)} if wanted else set()
+
     def count(self, query: str, **params: Any) -> int:  # Any: as Params
         """Return the one number that a counting query gives."""
         row = self._one(query, **params)

@@ -90,7 +90,8 @@ class VerifiedLedger:
         found = {stored.seq: stored for stored in self.store.at(wanted)}
         for position in sorted(wanted - found.keys()):
             raise broken(position, "chain", "the entry that was verified before", "none")
-        return {position: self._checked(found[position]) for position in wanted}
+        leaves = self.walk.leaves(wanted)
+        return {position: self._checked(found[position], leaves[position]) for position in wanted}
 
     def whole(self, positions: Iterable[int]) -> Iterator[tuple[Recorded, Stored]]:
         """Yield the events at verified positions, ascending, each with its stored row: salt and payload's bytes."""
@@ -183,8 +184,8 @@ class VerifiedLedger:
                 raise broken(head.position, "streams", "the first entry of a stream", "none")
         return {stream: Record(firsts[stream], found[head.position]) for stream, head in heads.items()}
 
-    def _checked(self, stored: Stored) -> Recorded:
-        entry = self.walk.check(stored)
+    def _checked(self, stored: Stored, verified: bytes | None = None) -> Recorded:
+        entry = self.walk.check(stored, verified)
         return Recorded(entry, read_payload(entry, stored.salt, stored.body))
 
 

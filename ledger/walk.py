@@ -7,7 +7,7 @@ followed is its tail, until the anchor holds it; other processes that share the 
 
 import threading
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from ledger.store import HeadRow, Store, Stored
 PAGE = 5_000
 LEAF_BYTES = 32
 ANCHOR_MISMATCH = 11
+_RUN_GAP = 256
 WRITE_AGAIN_S = 1.0  # how long an anchor that cannot be written is left alone
 
 
@@ -116,8 +117,14 @@ class Walk:
 
     def leaves(self, positions: Iterable[int]) -> dict[int, bytes | None]:
         """Return the leaf hash at each position; None beyond what has been verified."""
+        wanted = sorted(set(positions))
         with self.lock, told(self.anchor):
-            return {position: self._leaf(position) for position in positions}
+            if len(wanted) == 1:
+                return {wanted[0]: self._leaf(wanted[0])}
+            found: dict[int, bytes | None] = {}
+            for run in _runs(wanted):  # one look into the anchor for what lies close together
+                found |= self._leaves_of(run)
+            return found
 
     def leaves_from(self, first: int, count: int) -> bytes:
         """Return the leaf hashes of at most `count` verified entries from a position on, 32 bytes each."""
@@ -126,6 +133,15 @@ class Walk:
             at = first + len(kept) // LEAF_BYTES - (self._head.size - len(self._tail))
             further = self._tail[at : at + count - len(kept) // LEAF_BYTES] if at >= 0 else []
             return kept + b"".join(link.leaf for link in further)
+
+    def _leaves_of(self, run: list[int]) -> dict[int, bytes | None]:
+        first = max(run[0], 0)
+        read = self.leaves_from(first, run[-1] - first + 1) if run[-1] >= 0 else b""
+        places = {position: LEAF_BYTES * (position - first) for position in run}
+        return {
+            position: read[place : place + LEAF_BYTES] or None if position >= 0 else None
+            for position, place in places.items()
+        }
 
     def _leaf(self, position: int) -> bytes | None:
         first = self._head.size - len(self._tail)
@@ -264,10 +280,13 @@ class Walk:
 
     # ---------------------------------------------------------------- holding against it
 
-    def check(self, stored: Stored) -> Entry:
-        """Return the entry that was read again at a verified position, or raise INTEGRITY_BROKEN."""
+    def check(self, stored: Stored, verified: bytes | None = None) -> Entry:
+        """Return the entry that was read again at a verified position, or raise INTEGRITY_BROKEN.
+
+        `verified` is its leaf hash, where `leaves` has been asked for it.
+        """
         entry = read_entry(stored.envelope, stored.seal, position=stored.seq)
-        if leaf(entry.raw) != self.leaf_at(stored.seq):
+        if leaf(entry.raw) != (verified or self.leaf_at(stored.seq)):
             raise broken(stored.seq, "chain", "the entry that was verified before", "another")
         if not self._keys.is_sealed(entry.hash, entry.seal):
             raise broken(stored.seq, "seals", "a seal of this ledger's key", "none or another")
@@ -303,6 +322,18 @@ class Walk:
             raise broken(self._head.size, "chain", "an entry", "none, and the head is above it")
         if self._head.hash != row.hash:
             raise broken(row.seq, "chain", "a head row with the last entry's hash", "another hash")
+
+
+def _runs(positions: Sequence[int]) -> Iterator[list[int]]:
+    """Yield ascending positions in parts of which no two neighbours are further apart than an anchor's row is long."""
+    run: list[int] = []
+    for position in positions:
+        if run and position - run[-1] > _RUN_GAP:
+            yield run
+            run = []
+        run.append(position)
+    if run:
+        yield run
 
 
 @contextmanager

@@ -24,8 +24,8 @@ class Carrier:
     """One index, filled by one embedder. The caller holds the ledger's lock and has caught up."""
 
     def __init__(self, ledger: VerifiedLedger, embedder: Embedder, index: PartitionedIndex) -> None:
+        self.index = index
         self._ledger = ledger
-        self._index = index
         self._vectors = StoredVectors(ledger, embedder)
         self._parking = Parking(ledger.store, embedder.signature)
         self._noted: dict[Place, Failed] = {}
@@ -123,10 +123,10 @@ class Carrier:
 
     def _place(self, item: Item, where: Placed | None, vector: Vectors | None) -> None:
         if where is None or vector is None:
-            self.changed |= self._index.remove(str(item))
+            self.changed |= self.index.remove(str(item))
         else:
-            self.changed |= self._index.partition_of(str(item)) != where.partition
-            self._index.put(where.partition, str(item), vector)
+            self.changed |= self.index.partition_of(str(item)) != where.partition
+            self.index.put(where.partition, str(item), vector)
 
     def _is_barred(self, places: Iterable[Place]) -> bool:
         """Report whether nothing asks for an item but what is parked or skipped."""
@@ -147,7 +147,7 @@ class Carrier:
     def _is_settled(self, one: Failed) -> bool:
         known = streams_of(self._ledger, [one.revision])
         item = Item(known.get(one.revision, ""), one.revision)
-        return str(item) in self._index or not placed(self._ledger, [item] if item.lineage else [])
+        return str(item) in self.index or not placed(self._ledger, [item] if item.lineage else [])
 
     def forget_notes(self) -> None:
         """Read anew, when it is needed next, what is noted: somebody has just changed it."""

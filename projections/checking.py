@@ -1,4 +1,6 @@
-"""Whether the live generation of the read models is what the events make of it. It reads, and changes nothing.
+"""Whether the live generation of the read models is what the events make of it, and nothing in it supersedes itself.
+
+It reads, and changes nothing.
 
 The digest of what is live is taken first, in one moment; then whoever reads the ledger for another purpose hands its
 events on, and the two are compared. Only where they differ are the events read again, to name a row.
@@ -24,12 +26,16 @@ _PAGE = 2_500
 
 
 class Checked(Struct, frozen=True, kw_only=True):
-    """What a check found: of which generation, up to which position, how many rows, and what differs in each table."""
+    """What a check found: of which generation, up to which position, how many rows, and what differs in each table.
+
+    `cycles` are ids that supersede themselves through others, by the read model; where nothing differs, by the events.
+    """
 
     generation: int
     position: int
     rows: dict[str, int]
     differences: tuple[Difference, ...]
+    cycles: tuple[str, ...]
 
 
 class Check:
@@ -43,6 +49,7 @@ class Check:
         with closing(aside.database), aside.transaction(snapshot=True):
             self._row = aside.head()
             self._live = digests.sums(aside, self._row.gen, salt)
+            self._cycles = digests.cycles(aside, self._row.gen)
         self._told = digests.Told(self._row.seq, salt)
 
     @property
@@ -67,6 +74,7 @@ class Check:
             position=self._row.seq,
             rows=digests.rows_by_table(self._live),
             differences=tuple(self._named(places)),
+            cycles=self._cycles,
         )
 
     def _named(self, places: list[tuple[str, str]]) -> Iterator[Difference]:

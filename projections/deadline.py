@@ -3,6 +3,7 @@
 What comes too late is dropped. While a call hangs, no other one is begun, so that no threads pile up behind it.
 """
 
+import contextvars
 import threading
 import time
 from collections.abc import Sequence
@@ -48,7 +49,9 @@ class Deadline:
         if self._hanging is not None and self._hanging.is_alive():
             _too_slow()
         call = _Call(self._embedder, texts)
-        thread = threading.Thread(target=call.run, name="corrigenda-embed", daemon=True)
+        # The caller's own bound, which a far embedder keeps to by itself, holds in that thread too.
+        context = contextvars.copy_context()
+        thread = threading.Thread(target=context.run, args=(call.run,), name="corrigenda-embed", daemon=True)
         thread.start()
         thread.join(max(until - time.monotonic(), 0.0))
         self._hanging = thread if thread.is_alive() else None

@@ -19,6 +19,7 @@ from ledger.message import Edge, Move
 from ledger.sql import load
 from ledger.store import Store
 from projections.edges import stated_here
+from projections.log import begun_here
 from projections.models import TABLES
 
 QUERIES = load("projections")
@@ -87,6 +88,13 @@ def _sums(store: Store, gen: int, block: str, salt: str | int) -> Sums:
 def parts_of(store: Store, gen: int, table: str, bucket: str) -> "Counter[str]":
     """Return the parts of all rows in one bucket of a table."""
     return Counter(part for (part,) in store.query(_over(table, "list_parts"), {"gen": gen, "bucket": bucket}))
+
+
+def cycles(store: Store, gen: int) -> tuple[str, ...]:
+    """Return ids that supersede themselves through others, one of each cycle at least."""
+    with store.transaction():
+        store.query(QUERIES["take_time"], {})
+        return tuple(found for (found,) in store.query(QUERIES["list_cycles"], {"gen": gen}))
 
 
 def rows_by_table(found: Sums) -> dict[str, int]:
@@ -161,7 +169,8 @@ def told_parts(envelopes: Iterable[Envelope], places: Iterable[tuple[str, str]])
 def _parts(envelope: Envelope) -> Iterator[Part]:
     facts, seq = envelope.facts, envelope.seq
     if not isinstance(facts, LedgerOpened):
-        yield _part("log_entry", str(seq), (envelope.at, envelope.type, envelope.actor), rows=1)
+        told = (envelope.at, envelope.type, envelope.actor, begun_here(envelope))
+        yield _part("log_entry", str(seq), told, rows=1)
     if isinstance(facts, NameAssigned):
         yield _part("directory", facts.id, (seq,), rows=1)
     elif isinstance(facts, MetadataPatched):

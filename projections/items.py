@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ledger.codec import SCOPE_SCHEMA
 from ledger.corrections import STANDING_STATES, CorrectionRecorded, CorrectionText, indexed_text
-from ledger.ids import CORRECTION, kind_of
+from ledger.ids import CORRECTION, MEMORY, kind_of
 from ledger.memories import MemoryRemembered, RevisionCorrected, RevisionText
 from ledger.message import Standing
 from ledger.scope import namespace
@@ -65,7 +65,26 @@ def placed(ledger: VerifiedLedger, items: Iterable[Item]) -> dict[Item, Placed]:
     """Return where each of these items belongs; one that does not stand at present is left out."""
     wanted = set(items)
     corrections = {item for item in wanted if kind_of(item.lineage) == CORRECTION}
-    return _revisions(ledger, wanted - corrections) | _corrections(ledger, corrections)
+    own = {item for item in corrections if item.revision == item.lineage}
+    return _revisions(ledger, wanted - corrections) | _corrections(ledger, own)
+
+
+def standing(ledger: VerifiedLedger, streams: Iterable[str]) -> dict[Item, Placed]:
+    """Return what stands in these streams, each memory's head and each correction, and where it belongs."""
+    wanted = set(streams)
+    corrections = {stream for stream in wanted if kind_of(stream) == CORRECTION}
+    memories = wanted - corrections
+    found: Mapping[str, Standing] = ledger.standings(memories) if memories else {}
+    heads = {Item(lineage, one.head): one for lineage, one in found.items() if one.head is not None}
+    return _placed_heads(ledger, {item: one for item, one in heads.items() if _stands(one, item)}) | _corrections(
+        ledger, {Item(stream, stream) for stream in corrections}
+    )
+
+
+def streams(ledger: VerifiedLedger) -> list[str]:
+    """Return every stream in which an item may stand, as the walk knows them."""
+    found = (ledger.walk.beginning_with(f"{kind}_") for kind in (MEMORY, CORRECTION))
+    return sorted(stream for one in found for stream in one)
 
 
 def _revisions(ledger: VerifiedLedger, items: set[Item]) -> dict[Item, Placed]:
@@ -73,6 +92,10 @@ def _revisions(ledger: VerifiedLedger, items: set[Item]) -> dict[Item, Placed]:
         return {}
     standings = ledger.standings({item.lineage for item in items})
     heads = {item: standings[item.lineage] for item in items if _stands(standings.get(item.lineage), item)}
+    return _placed_heads(ledger, heads)
+
+
+def _placed_heads(ledger: VerifiedLedger, heads: Mapping[Item, Standing]) -> dict[Item, Placed]:
     contents = ledger.at({standing.content_seq or 0 for standing in heads.values()})
     return {item: _revision(standing, contents[standing.content_seq or 0]) for item, standing in heads.items()}
 

@@ -46,10 +46,11 @@ SELECT %(ledger)s::text, %(gen)s::bigint, u.* FROM unnest(
 ON CONFLICT (ledger, gen, kind, newer, older, from_seq) DO UPDATE SET to_seq = excluded.to_seq
 
 -- name: insert_log_entries
-INSERT INTO corrigenda.log_entry (ledger, gen, seq, at, type, actor)
+INSERT INTO corrigenda.log_entry (ledger, gen, seq, at, type, actor, op)
 SELECT %(ledger)s::text, %(gen)s::bigint, u.* FROM unnest(
-    %(seqs)s::bigint[], %(ats)s::text[], %(types)s::text[], %(actors)s::text[]) u
-ON CONFLICT (ledger, gen, seq) DO UPDATE SET at = excluded.at, type = excluded.type, actor = excluded.actor
+    %(seqs)s::bigint[], %(ats)s::text[], %(types)s::text[], %(actors)s::text[], %(ops)s::text[]) u
+ON CONFLICT (ledger, gen, seq)
+DO UPDATE SET at = excluded.at, type = excluded.type, actor = excluded.actor, op = excluded.op
 
 -- name: insert_names
 INSERT INTO corrigenda.directory (ledger, gen, id, seq)
@@ -118,6 +119,11 @@ WHERE ledger = %(ledger)s AND gen = %(gen)s AND kind = %(kind)s AND newer = %(co
 -- The greatest position whose time is at most this one; null if the read model has none.
 SELECT max(seq) FROM corrigenda.log_entry WHERE ledger = %(ledger)s AND gen = %(gen)s AND at <= %(at)s
 
+-- name: find_appends
+-- The appends whose ids are from one up to another, both included, and where each begins.
+SELECT op, seq FROM corrigenda.log_entry
+WHERE ledger = %(ledger)s AND gen = %(gen)s AND op >= %(first)s AND op <= %(last)s ORDER BY op, seq LIMIT %(limit)s
+
 -- name: find_correcting
 -- Which corrections are about one of these revisions, or withdrew it, and where that was said.
 SELECT e.newer, e.older, e.from_seq
@@ -170,6 +176,26 @@ WHERE r.ledger = %(ledger)s AND r.gen = (SELECT h.gen FROM corrigenda.head h WHE
   AND CASE WHEN s.trust = 'revoked' AND s.state = 'active' THEN 'revoked' ELSE s.state END = ANY (%(states)s::text[])
 ORDER BY r.content_seq LIMIT %(limit)s
 
+-- name: scan_revisions
+-- Where the revisions are that were in one of these states at a position and that a reader may see, the newest first: of
+-- the whole tenant, and of one project as far as the reader's scope makes them visible.
+SELECT r.content_seq, r.revision, r.lineage
+FROM corrigenda.revision r
+CROSS JOIN LATERAL (
+    SELECT s.state, s.trust FROM corrigenda.revision_state s
+    WHERE s.ledger = r.ledger AND s.gen = r.gen AND s.revision = r.revision AND s.from_seq <= %(at)s
+    ORDER BY s.from_seq DESC LIMIT 1) s
+WHERE r.ledger = %(ledger)s AND r.gen = (SELECT h.gen FROM corrigenda.head h WHERE h.ledger = %(ledger)s)
+  AND r.content_seq <= %(at)s
+  AND (%(kinds)s::text[] IS NULL OR r.kind = ANY (%(kinds)s::text[]))
+  AND (r.visibility IN ('global', 'tenant')
+       OR (r.project = %(project)s
+           AND (r.visibility = 'project' OR (r.visibility = 'agent' AND r.agent = %(agent)s)
+                OR (r.visibility = 'user' AND r.person = %(user)s)
+                OR (r.visibility = 'session' AND r.session = %(session)s))))
+  AND s.state = ANY (%(states)s::text[]) AND s.trust <> 'revoked'
+ORDER BY r.content_seq DESC LIMIT %(limit)s::bigint
+
 -- name: count_conflicts
 -- How many pairs of revisions contradict each other, undecided.
 SELECT count(*) FROM corrigenda.edge
@@ -207,7 +233,7 @@ WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
 
 -- name: parts_log_entry
 SELECT right(r.seq::text, 2) AS bucket, 1 AS n,
-       array_to_string(ARRAY[r.seq::text, r.at, r.type, r.actor], chr(31), chr(30)) AS part
+       array_to_string(ARRAY[r.seq::text, r.at, r.type, r.actor, r.op], chr(31), chr(30)) AS part
 FROM corrigenda.log_entry r WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
 
 -- name: parts_correction
@@ -251,7 +277,7 @@ SELECT right(r.newer, 2) AS bucket, ROW(r.kind, r.newer, r.older, r.from_seq, r.
 FROM corrigenda.edge r WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
 
 -- name: rows_log_entry
-SELECT right(r.seq::text, 2) AS bucket, ROW(r.seq, r.at, r.type, r.actor) AS part
+SELECT right(r.seq::text, 2) AS bucket, ROW(r.seq, r.at, r.type, r.actor, r.op) AS part
 FROM corrigenda.log_entry r WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
 
 -- name: rows_correction
@@ -267,6 +293,20 @@ FROM corrigenda.directory r WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s
 -- name: take_time
 -- For the rest of a transaction: it may take long, and wait between two statements.
 SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)
+
+-- name: list_cycles
+-- Ids that supersede themselves through others, one of each cycle at least. Along a cycle some edge leads to an id that
+-- is not smaller, whatever the order; ids grow with time, so there are few of those, and only from them is it followed.
+WITH RECURSIVE walk AS (
+    SELECT newer AS start, older AS at FROM corrigenda.edge
+    WHERE ledger = %(ledger)s AND gen = %(gen)s AND kind = 'supersedes' AND to_seq IS NULL
+      AND newer COLLATE "C" <= older COLLATE "C"
+    UNION
+    SELECT w.start, e.older FROM walk w JOIN corrigenda.edge e ON e.newer = w.at
+    WHERE w.at <> w.start
+      AND e.ledger = %(ledger)s AND e.gen = %(gen)s AND e.kind = 'supersedes' AND e.to_seq IS NULL
+)
+SELECT DISTINCT start FROM walk WHERE at = start ORDER BY start
 
 -- name: list_parts
 SELECT part FROM (/* parts */) whole WHERE bucket = %(bucket)s::text
@@ -384,3 +424,12 @@ WITH gone AS (
     WHERE ledger = %(ledger)s AND seen_at <= clock_timestamp() - make_interval(days => %(days)s) RETURNING 1
 )
 SELECT count(*) FROM gone
+
+-- name: count_standing
+-- The head's position, and how many revisions and corrections should be in an index there.
+SELECT h.seq,
+       (SELECT count(*) FROM corrigenda.revision r
+        WHERE r.ledger = h.ledger AND r.gen = h.gen AND r.state = 'active' AND r.trust <> 'revoked'),
+       (SELECT count(*) FROM corrigenda.correction c
+        WHERE c.ledger = h.ledger AND c.gen = h.gen AND c.state IN ('unconfirmed', 'active'))
+FROM corrigenda.head h WHERE h.ledger = %(ledger)s

@@ -5,6 +5,7 @@ vectors, so whatever was interrupted is simply carried again. What a row asks fo
 so carrying a row twice, or late, does no harm.
 """
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,23 +13,27 @@ from pathlib import Path
 from msgspec import Struct
 
 from ledger import parking
-from ledger.errors import CorrigendaError, UnavailableError
+from ledger.errors import CorrigendaError, UnavailableError, failure
 from ledger.limits import ATTEMPTS_MAX, INDEX_WAIT_S
 from ledger.verified import VerifiedLedger
 from projections.carrying import Carrier
 from projections.deadline import TOO_SLOW
 from projections.embedders import Embedder, Vectors
+from projections.embedders.patience import at_most
 from projections.index import Neighbour, VectorIndex
 from projections.index.disk import writer_lock
 from projections.index.partitions import PartitionedIndex
-from projections.index.snapshot import Loaded, Manifest, load, publish
+from projections.index.snapshot import Loaded, Manifest, load, publish, signatures
 from projections.items import Item, partition, streams_of
 from projections.replicas import next_rows, report
+from projections.vectors import recognised
 
 __all__ = ["Drained", "Item", "Relay", "partition"]
 
 PAGE_ROWS = 64
 INCARNATION = "1"
+
+_log = logging.getLogger(__name__)
 
 
 class Drained(Struct, frozen=True):
@@ -59,8 +64,7 @@ class Relay:
         self._load_embedder = load_embedder
         self._make_index = make_index
         self._embedder: Embedder | None = None
-        self._index: PartitionedIndex | None = None
-        self._carrier: Carrier | None = None
+        self._carrier: Carrier | None = None  # None until the index is opened
         self._cursor = -1
         self._kept = -1
         self.opened_with = "not opened"
@@ -70,7 +74,7 @@ class Relay:
     def embedder(self) -> Embedder | None:
         """Return the embedder, loaded when it is first asked for; None if there is none."""
         if self._embedder is None:
-            self._embedder = self._load_embedder()
+            self._embedder = recognised(self._ledger, self._load_embedder())
         return self._embedder
 
     @property
@@ -88,32 +92,44 @@ class Relay:
         """Carry the outbox up to the walk's head, or until `limit_s` has passed, whether the embedder answers or not.
 
         With `exhaust` what an embedder fails on is tried until it is in or parked, else when it is due. Errors:
-        EMBEDDER_UNAVAILABLE (it fails on everything; nothing is passed for that).
+        EMBEDDER_UNAVAILABLE (it fails on everything: nothing is passed for that), INDEX_UNAVAILABLE (another embedder
+        built the index). What was carried stays so.
         """
         embedder = self.embedder
         if embedder is None:
             return Drained(0, 0, 0)
         if self.frozen:
             return Drained(0, 0, self.pending())
-        carrier = self._opened(embedder)
-        until, stop_at = self._ledger.walk.position, None if limit_s is None else time.monotonic() + limit_s
+        stop_at = None if limit_s is None else time.monotonic() + limit_s
+        with at_most(limit_s):
+            return self._drain(self._opened(embedder), stop_at, progress, exhaust=exhaust)
+
+    def _drain(
+        self, carrier: Carrier, stop_at: float | None, progress: Callable[[int, int], None] | None, *, exhaust: bool
+    ) -> Drained:
+        until = self._ledger.walk.position
         total = self.pending() if progress else 0
         carried = skipped = settled = 0
         try:
             while self._cursor < until and not _is_past(stop_at):
-                rows, reached = next_rows(self._ledger, after=self._cursor, until=until, limit=PAGE_ROWS)
-                skipped += carrier.carry(rows, stop_at)
-                carried += len(rows)
-                self._cursor = reached
+                rows, without = self._page(carrier, until, stop_at)
+                carried, skipped = carried + rows, skipped + without
                 if progress:
                     progress(carried, total)
             if self._cursor == until and not _is_past(stop_at):
-                settled = self._take_up(carrier, stop_at, exhaust=exhaust)
+                settled = _take_up(carrier, self._cursor, stop_at, exhaust=exhaust)
         except UnavailableError as error:
             if error.details.get("reason") != TOO_SLOW:
                 raise
         pending = self.pending() if self._cursor < until or carrier.failing else 0
         return Drained(carried, skipped, pending, settled)
+
+    def _page(self, carrier: Carrier, until: int, stop_at: float | None = None) -> tuple[int, int]:
+        """Carry the next rows; return how many they are, and how many of them no longer stood."""
+        rows, reached = next_rows(self._ledger, after=self._cursor, until=until, limit=PAGE_ROWS)
+        skipped = carrier.carry(rows, stop_at)
+        self._cursor = reached
+        return len(rows), skipped
 
     def pending(self) -> int:
         """Return how many outbox rows lie above the cursor, or failed and will be tried again."""
@@ -140,7 +156,7 @@ class Relay:
 
     def reached(self) -> int:
         """Return up to where this replica, or the newest good generation if it is not open, holds the outbox."""
-        if self._index is not None or self.embedder is None:
+        if self._carrier is not None or self.embedder is None:
             return self._cursor
         found = self._load(self.embedder, only_look=True).generation
         return -1 if found is None else found.manifest.position
@@ -150,13 +166,50 @@ class Relay:
         if self.embedder is not None:
             self._opened(self.embedder)
 
+    @property
+    def replica(self) -> PartitionedIndex | None:
+        """Return what is held, for comparing and mending it; None until it is opened."""
+        return None if self._carrier is None else self._carrier.index
+
+    def peeked(self) -> tuple[PartitionedIndex, int] | None:
+        """Return the replica and its cursor; one that is not open is loaded for the caller only, and nothing changes.
+
+        None if there is no embedder. Errors: INDEX_UNAVAILABLE (another embedder built the index).
+        """
+        if self._carrier is not None or self.embedder is None:
+            return None if self._carrier is None else (self._carrier.index, self._cursor)
+        self._ledger.catch_up()
+        index = PartitionedIndex(self.embedder.dimension, self._make_index)
+        loaded = self._load(self.embedder, only_look=True)
+        found = loaded.generation
+        if found is None and loaded.other is not None:
+            raise _other_embedder(loaded.other, self.embedder.signature)
+        if found is not None:
+            index.restore(found.contents)
+        return index, -1 if found is None else found.manifest.position
+
+    def empty(self) -> PartitionedIndex | None:
+        """Return an empty index like the replica, to build another one in; None if there is no embedder."""
+        return None if self.embedder is None else PartitionedIndex(self.embedder.dimension, self._make_index)
+
+    def swap(self, index: PartitionedIndex, cursor: int) -> None:
+        """Hold `index` from now on, built beside; what came after `cursor` is carried into it next."""
+        if self.embedder is not None:
+            self._carrier = Carrier(self._ledger, self.embedder, index)
+        self._cursor, self._kept = cursor, -1
+
+    def changed(self) -> None:
+        """Note that the replica is no longer what is kept, though its cursor is where it was."""
+        if self._carrier is not None:
+            self._carrier.changed = True
+
     def neighbours(self, partitions: Sequence[str], vector: Vectors, k: int) -> list[tuple[Item, float]]:
         """Return the k nearest entries of some partitions, best first. What they are worth is for the ledger to say."""
-        if self._index is None:
+        if self._carrier is None:
             return []
         wanted = k
         while True:
-            found: list[Neighbour] = self._index.search(partitions, vector, wanted)
+            found: list[Neighbour] = self._carrier.index.search(partitions, vector, wanted)
             items = [(Item.parse(neighbour.item), neighbour.score) for neighbour in found]
             # Of what an index file says, only that an item of ours is near is taken; the rest is not even asked about,
             # and takes nobody's place.
@@ -167,22 +220,69 @@ class Relay:
             wanted *= 2
 
     def __len__(self) -> int:
-        return 0 if self._index is None else len(self._index)
+        return 0 if self._carrier is None else len(self._carrier.index)
 
-    def keep(self) -> bool:
-        """Publish what the replica holds as a durable generation, unless another process does; report whether."""
-        carrier = self._carrier
-        if self._index is None or self._embedder is None or carrier is None:
+    def beside(self, embedder: Embedder) -> "Relay":
+        """Return a replica of the same ledger that holds nothing yet, whatever generation is live."""
+        made = Relay(
+            self._ledger, home=self._home.parents[1], load_embedder=lambda: embedder, make_index=self._make_index
+        )
+        index = PartitionedIndex(embedder.dimension, self._make_index)
+        made._embedder, made._carrier = embedder, Carrier(self._ledger, embedder, index)
+        return made
+
+    def carry_page(self) -> bool:
+        """Carry the next rows, however long that takes; report whether any lie behind them.
+
+        After the last ones, what the embedder failed on is tried until it is in or parked.
+        """
+        embedder, until = self.embedder, self._ledger.walk.position
+        if embedder is None:
             return False
-        if self._cursor == self._kept and not carrier.changed:
+        carrier = self._opened(embedder)
+        if self._cursor < until:
+            self._page(carrier, until)
+        if self._cursor < until:
+            return True
+        _take_up(carrier, self._cursor, None, exhaust=True)
+        return False
+
+    def take_over(self, other: "Relay") -> bool:
+        """Make what the replica `other` holds the live generation, and this replica's own; report whether it could be.
+
+        It cannot while another process is publishing. Errors: INDEX_UNAVAILABLE (no room, or no right to write).
+        """
+        if not other.keep(replacing=True):
+            return False
+        if other._carrier is not None:
+            self.swap(other._carrier.index, other._cursor)
+        self._kept = other._kept
+        return True
+
+    def live_signature(self) -> str | None:
+        """Return the signature of the newest generation's embedder, as it says itself; None if there is none."""
+        return next(iter(signatures(self._home)), None)
+
+    def keep(self, *, replacing: bool = False) -> bool:
+        """Publish what the replica holds as a durable generation, unless another process does; report whether.
+
+        A live generation of another embedder is replaced only if that is what is wanted.
+        """
+        carrier = self._carrier
+        if carrier is None or self._embedder is None or (self._cursor == self._kept and not carrier.changed):
             return False
         digest = self._ledger.walk.leaf_at(self._cursor)
         if digest is None:
             return False
         with writer_lock(self._home) as mine:
-            if not mine:
+            if not mine or not (replacing or self._may_replace(self._embedder)):
                 return False
-            publish(self._home, self._manifest(self._embedder, digest), self._index.dump())
+            publish(
+                self._home,
+                self._manifest(self._embedder, digest),
+                carrier.index.dump(),
+                seal=self._ledger.keys.generation,
+            )
         self._kept, carrier.changed = self._cursor, False
         self._report()
         return True
@@ -193,7 +293,7 @@ class Relay:
         Who wrote nothing and never opened the index leaves it as it is.
         """
         try:
-            if self._index is None and (not wrote or self.pending() == 0):
+            if self._carrier is None and (not wrote or self.pending() == 0):
                 return
             self.drain(INDEX_WAIT_S)
             self.keep()
@@ -201,30 +301,32 @@ class Relay:
             # The writes are stored and acknowledged; their effects stay in the outbox, and status counts them.
             return
 
-    def _take_up(self, carrier: Carrier, stop_at: float | None, *, exhaust: bool) -> int:
-        settled = carrier.take_up(self._cursor, stop_at, at_once=exhaust)
-        for _ in range(ATTEMPTS_MAX if exhaust else 0):
-            if not carrier.failing:
-                break
-            settled += carrier.take_up(self._cursor, stop_at, at_once=True)
-        return settled
-
     def _opened(self, embedder: Embedder) -> Carrier:
-        if self._index is None or self._carrier is None:
+        if self._carrier is None:
             # Another process may just have kept a generation above our walk: a newer one would be set aside.
             self._ledger.catch_up()
             index = PartitionedIndex(embedder.dimension, self._make_index)
             loaded = self._load(embedder)
             self.opened_with = loaded.why
+            if loaded.generation is None and loaded.other is not None:
+                raise _other_embedder(loaded.other, embedder.signature)
             if loaded.generation is not None:
                 index.restore(loaded.generation.contents)
                 self._cursor = self._kept = loaded.generation.manifest.position
                 self._report()
-            self._index, self._carrier = index, Carrier(self._ledger, embedder, index)
+            self._carrier = Carrier(self._ledger, embedder, index)
         return self._carrier
 
     def _report(self) -> None:
         report(self._ledger.store, self._home, incarnation=int(INCARNATION), cursor=self._kept)
+
+    def _may_replace(self, embedder: Embedder) -> bool:
+        """Report whether the live generation is of this embedder, and not one that has been put in its place."""
+        found = signatures(self._home)
+        if not found or embedder.signature in found:
+            return True
+        _log.warning("generation.of_another_embedder", extra={"built_by": found[0], "configured": embedder.signature})
+        return False
 
     def _load(self, embedder: Embedder, *, only_look: bool = False) -> Loaded:
         return load(
@@ -235,6 +337,7 @@ class Relay:
             dimension=embedder.dimension,
             size=self._ledger.walk.head.size,
             digest_at=self._ledger.walk.leaf_at,
+            seal=self._ledger.keys.generation,
             only_look=only_look,
         )
 
@@ -249,5 +352,28 @@ class Relay:
         )
 
 
+def _take_up(carrier: Carrier, cursor: int, stop_at: float | None, *, exhaust: bool) -> int:
+    """Try again what failed up to a position, with `exhaust` until it is in or parked; return how many are settled."""
+    settled = carrier.take_up(cursor, stop_at, at_once=exhaust)
+    for _ in range(ATTEMPTS_MAX if exhaust else 0):
+        if not carrier.failing:
+            break
+        settled += carrier.take_up(cursor, stop_at, at_once=True)
+    return settled
+
+
 def _is_past(moment: float | None) -> bool:
     return moment is not None and time.monotonic() > moment
+
+
+def _other_embedder(built_by: str, configured: str) -> CorrigendaError:
+    return failure(
+        "INDEX_UNAVAILABLE",
+        f"The index was expected to be built by the configured embedder, {configured}; {built_by} built it, and "
+        "vectors of two embedders cannot be compared. Nothing was changed. Run `corrigenda index reembed` to build it "
+        "with the configured one, or configure the other one again.",
+        reason="signature",
+        built_by=built_by,
+        configured=configured,
+        retriable=False,
+    )

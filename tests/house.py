@@ -187,7 +187,7 @@ def expected_rows(lineages: dict[str, LineageState], events: Sequence[Recorded])
         ),
         "revision_state": ("revision, from_seq, to_seq, lineage, state, trust, floor", _intervals(events)),
         "edge": ("kind, newer, older, from_seq, to_seq", _edges(events)),
-        "log_entry": ("seq, at, type, actor", [_logged(item) for item in events if item.entry.position > 0]),
+        "log_entry": ("seq, at, type, actor, op", [_logged(item) for item in events if item.entry.position > 0]),
         "correction": (
             "correction, project, agent, person, session, visibility, origin, revision, state, content_seq",
             _corrections(events),
@@ -252,7 +252,8 @@ def _corrected(events: Sequence[Recorded]) -> Iterator[Row]:
 
 def _logged(item: Recorded) -> Row:
     envelope = item.entry.envelope
-    return envelope.seq, envelope.at, envelope.type, envelope.actor
+    begun = None if envelope.op_index else envelope.op
+    return envelope.seq, envelope.at, envelope.type, envelope.actor, begun
 
 
 def _corrections(events: Sequence[Recorded]) -> list[Row]:

@@ -140,6 +140,6 @@ def test_the_readme_starts_with_its_two_commands() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     commands = re.findall(r"^```sh\n(.+)\n```$", text, re.MULTILINE)[:2]
     assert commands[0].endswith("/corrigenda demo")
-    assert commands[1].endswith("/pytest")
+    assert commands[1].endswith("/pytest -n auto")
     before = text[: text.index("```sh")].split("\n\n")
     assert [part.lstrip("# ").partition(" ")[0] for part in before if part.strip()] == ["Corrigenda", "The", "See"]

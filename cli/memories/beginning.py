@@ -7,12 +7,14 @@ import click
 from cli.acts import KINDS_NOTE, REV_NOTE, TEXT_NOTE, give_receipt
 from cli.bodies import Body, needed, request_of, takes_body
 from cli.context import Session, full_id, pass_session
-from cli.options import Verb, read_text, writes
+from cli.options import Verb, read_json, read_text, writes
 
 
 @click.command(
     cls=Verb,
-    epilog=f"{TEXT_NOTE}\n\n"
+    epilog=f'{TEXT_NOTE} The conditions of --applies are {{"match": "all" or "any", "conditions": [{{"id", "kind": '
+    '"context", "field": "directory", "worktree", "projectId" or "sessionId", "value"}} or {{"id", "kind": "topic", '
+    '"value"}}, …]}}.\n\n'
     '\b\nExamples:\n  corrigenda memories remember "user lives in Berlin" --tag profile --project ap\n'
     "  git log -1 --format=%B | corrigenda memories remember - --kind decision --project ap\n"
     '  corrigenda memories remember "Hamburg" --id home --predecessor home --hold',
@@ -31,6 +33,8 @@ from cli.options import Verb, read_text, writes
 @click.option("--session", "within", metavar="S", help="The session it comes from.")
 @click.option("--task-family", metavar="F", help="The kind of task it serves.")
 @click.option("--visibility", metavar="V", help="Who may see it: global, tenant, project, agent, user or session.")
+@click.option("--applies", callback=read_json, metavar="@FILE", help="Conditions under which it is served, as JSON.")
+@click.option("--institutional", callback=read_json, metavar="@FILE", help="What makes it a position or a procedure.")
 @click.option("--quote", metavar="Q", help="Words of the conversation on which it rests; extracted learnings need it.")
 @click.option(
     "--conversation", callback=read_text, metavar="TEXT", help="What was said, to find --quote in. It is not stored."
@@ -146,7 +150,7 @@ def _read_texts(ctx: click.Context, param: click.Parameter, value: tuple[str, ..
     "--with", "successors", multiple=True, metavar="TEXT…", callback=_read_texts, help="What takes their place."
 )
 @takes_body
-@writes()
+@writes(whose="the first REV's memory's")
 @pass_session
 def supersede(
     session: Session,

@@ -12,7 +12,7 @@ from cli.options import Verb, writes
 @click.command(cls=Verb, epilog="\b\nExample:\n  corrigenda memories link pep-345 pep-314")
 @click.argument("new")
 @click.argument("old")
-@writes(names_revision=False)
+@writes(whose="NEW's")
 @pass_session
 def link(session: Session, new: str, old: str, dry_run: bool, **how: Any) -> None:  # Any: as in `remember`
     """State that memory NEW supersedes memory OLD.
@@ -27,7 +27,7 @@ def link(session: Session, new: str, old: str, dry_run: bool, **how: Any) -> Non
 @click.command(cls=Verb, epilog="\b\nExample:\n  corrigenda memories unlink pep-345 pep-314 --reason 'an error'")
 @click.argument("new")
 @click.argument("old")
-@writes(reason_required=True, names_revision=False)
+@writes(reason_required=True, whose="NEW's")
 @pass_session
 def unlink(session: Session, new: str, old: str, dry_run: bool, **how: Any) -> None:  # Any: as in `remember`
     """Withdraw, with a reason, that NEW supersedes OLD."""

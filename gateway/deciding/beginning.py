@@ -93,7 +93,8 @@ class Beginning(Deciding):
         lineage, revision = self._references.locate(reference)
         if revision is not None:
             return lineage, revision
-        held = [item.revision for item in append.state(lineage).revisions.values() if item.values.state == "processing"]
+        seen = self._references.seen(append.state(lineage))
+        held = [item.revision for item in seen if item.values.state == "processing"]
         if len(held) != 1:
             found = f"holds {len(held)}: {', '.join(held)}. Name one" if held else "holds none"
             refuse(
@@ -107,7 +108,12 @@ class Beginning(Deciding):
         """Return the lineage that a text is remembered in: a new one, the one of that name, or one that is there."""
         if memory is None:
             return append.begin_lineage(f"mem_{self._mint()}")
-        return self._references.lineage(memory) if is_ours(memory) else append.name("memory", project, memory)
+        if is_ours(memory):
+            return self._references.lineage(memory)
+        lineage = append.name("memory", project, memory)
+        if append.state(lineage).latest is not None:
+            self._references.check(append.state(lineage), None)
+        return lineage
 
     def _check_beginning_anew(self, append: Append, lineage: str) -> None:
         """Giving a memory a new head after a revocation overrules it, and needs the permission `correct`."""

@@ -62,7 +62,7 @@ class Withdrawing(Deciding):
         lineage, revision = self._references.locate(reference)
         if revision is not None:
             return lineage, revision
-        withdrawn = [item for item in append.state(lineage).revisions.values() if item.withdrawals]
+        withdrawn = [item for item in self._references.seen(append.state(lineage)) if item.withdrawals]
         if not withdrawn:
             refuse(
                 "INVALID_TRANSITION",

@@ -7,6 +7,7 @@ from gateway.service.corrections import CorrectionActs
 from gateway.service.disputing import DisputingActs
 from gateway.service.evidence import EvidenceUse
 from gateway.service.exporting import ExportActs
+from gateway.service.indexing import Indexing
 from gateway.service.lists import Lists
 from gateway.service.memories import MemoryActs
 from gateway.service.operating import Operating
@@ -32,6 +33,7 @@ class Gateway(
     PolicyUse,
     EvidenceUse,
     ExportActs,
+    Indexing,
     Operating,
     OutboxUse,
 ):

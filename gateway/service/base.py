@@ -7,27 +7,33 @@ from gateway import schemas
 from gateway.contradiction import Contradictions
 from gateway.corrections import Corrections
 from gateway.deciding import Decisions
+from gateway.filtering import Question
 from gateway.late_checks import LateChecks
 from gateway.names import Names, References, no_project
 from gateway.page import Append
+from gateway.past import Moment
 from gateway.permissions import Actor
 from gateway.policies import Policies
 from gateway.positions import parse_position, wait_until_at
-from gateway.reading import Reader
+from gateway.reading import NOBODY, Reader
 from gateway.replies import (
     Receipt,
     Status,
 )
 from gateway.retrieval import Retrieval
+from gateway.spelling import Spellings
 from gateway.states import States
+from gateway.visible import Visible
 from gateway.writing import Wish, Writer
-from ledger.clock import Clock
+from ledger.clock import Clock, stamp
 from ledger.committer import Committer
 from ledger.errors import CorrigendaError, refuse
 from ledger.keys import KeyFiles
 from ledger.limits import INDEX_WAIT_S
 from ledger.verified import VerifiedLedger
+from projections.embedders.patience import at_most
 from projections.relay import Relay
+from projections.scrubbing import Scrubber
 
 # The fields of a request that name something; of these, the one that may be None.
 REFERENCES = frozenset({"revision", "newer", "older", "with", "correction", "expected_active"})
@@ -53,13 +59,15 @@ class UseCases:
         states = States(ledger)
         self._ledger = ledger
         self._relay = relay
+        self._scrubber = Scrubber(ledger, relay)
         self._actor = actor
         self._project = project
-        self._clock = clock
         self._names = Names(ledger)
         self._states = states
-        self._references = References(ledger, self._names, states, project)
+        self._visible = Visible(actor, self._names.find)
+        self._references = References(ledger, self._names, states, project, self._visible)
         self._policies = Policies(self._names, states)
+        self._spellings = Spellings(self._names)
         self._writer = Writer(ledger, committer, self._names, states, clock)
         self._reader = Reader(ledger, self._names, states, self._references)
         self._corrections = Corrections(
@@ -68,7 +76,6 @@ class UseCases:
             states=states,
             references=self._references,
             reader=self._reader,
-            actor=actor,
         )
         self._contradictions = Contradictions(ledger, self._names, self._policies, lambda: relay.embedder)
         self._decisions = Decisions(
@@ -97,6 +104,7 @@ class UseCases:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @at_most(INDEX_WAIT_S)
     def close(self) -> None:
         """Bring the index up to date for at most five seconds, keep it, and let go of the database."""
         if self._closed:
@@ -107,6 +115,7 @@ class UseCases:
         self._writer.close()
         with self._writer.lock:
             try:
+                self._scrubber.scrub(0.0)
                 self._relay.close(wrote=self._wrote)
             finally:
                 self._ledger.close()
@@ -201,6 +210,22 @@ class UseCases:
     def _check_open(self) -> None:
         if self._closed:
             refuse("UNAVAILABLE", "This gateway was closed, and does nothing any more. Open another one.")
+
+    def _question(self, request: schemas.SearchRequest, at_position: Moment | None = None) -> Question:
+        """Return what a search is about, at the head that was caught up with, or as the ledger stood."""
+        project = self._references.project
+        given = {"projectId": self._project, "sessionId": request.session, **request.context}
+        position = None if at_position is None else self._reader.position_of(at_position)
+        now = stamp(self._clock()) if position is None else self._reader.recorded_at(position)
+        return Question(
+            request=request,
+            # A project without a name yet has no memories, and still sees what the whole tenant may see.
+            scope=self._reader.scope(project or NOBODY, request),
+            context={name: value for name, value in given.items() if value is not None},
+            valid_at=request.as_of or now,
+            position=position,
+            as_of=request.as_of is not None,
+        )
 
     def _need_project(self) -> str:
         if self._project is None:

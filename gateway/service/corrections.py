@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from gateway import schemas
 from gateway.page import Append
-from gateway.replies import Correction, CorrectionStats, EvalCase, ExplainedCorrection, Receipt
+from gateway.past import Moment
+from gateway.replies import Correction, CorrectionHistory, CorrectionStats, EvalCase, ExplainedCorrection, Receipt
 from gateway.service.base import UseCases, listed
 
 STANDING = ("unconfirmed", "active")
@@ -143,6 +144,25 @@ class CorrectionActs(UseCases):
         """Return one correction, whatever its state, with its story. Errors: CORRECTION_NOT_FOUND."""
         return self._read_named(correction, min_position, self._corrections.show)
 
+    def explain_correction(
+        self, correction: str, *, at: Moment | None = None, min_position: str | None = None
+    ) -> ExplainedCorrection:
+        """Return one correction with its story, now or as it stood `at` a position or a time.
+
+        Errors: CORRECTION_NOT_FOUND (also where it was not recorded yet), EVENT_NOT_FOUND (a position above the head),
+        VALIDATION_FAILED (neither a position nor a time with its zone).
+        """
+        return self._read_named(correction, min_position, lambda known: self._corrections.show(known, at))
+
+    def correction_history(
+        self, correction: str, *, patch: bool = False, min_position: str | None = None
+    ) -> CorrectionHistory:
+        """Return the corrections that took each other's place, oldest first, whichever of their ids is given.
+
+        With `patch` the items are `PatchedCorrection`: each says what it changed. Errors: CORRECTION_NOT_FOUND.
+        """
+        return self._read_named(correction, min_position, lambda known: self._corrections.history(known, patch=patch))
+
     def list_corrections(
         self,
         *,
@@ -156,8 +176,8 @@ class CorrectionActs(UseCases):
     ) -> tuple[Correction, ...]:
         """Return the project's corrections of those states, oldest first; `since` is a time, and included.
 
-        Whoever has the permission `admin` sees all of them; with `user` or `session`, and everybody else, those that a
-        reader with these ids and `agent` may see.
+        Whoever has the permission `admin` sees all of them; with `user` or `session` those that a reader with these ids
+        and `agent` may see, as everybody else does with any of the three; without them those that its actor may see.
         """
         request = schemas.parse(
             schemas.CorrectionsRequest, agent=agent, entity_key=entity_key, since=since, states=listed(states),

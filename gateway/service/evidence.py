@@ -83,6 +83,8 @@ class EvidenceUse(UseCases):
 def _read(source: bytes | str | Path) -> bytes:
     if isinstance(source, bytes):
         body = source
+    elif not isinstance(source, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance] - a number would be a file descriptor
+        raise failure("VALIDATION_FAILED", "Evidence is bytes, or the path of a file. Give one of these.")
     else:
         try:
             with open(source, "rb") as file:

@@ -1,17 +1,21 @@
 """What is handed to outsiders: bundles that they check without us."""
 
-import re
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
+from typing import Any, cast
+
+import msgspec
 
 from gateway import schemas
-from gateway.exporting import ALL, NONE, Exporting, Wanted, hand_out
-from gateway.replies import Export
+from gateway.exporting import Exporting, Made, Wanted, hand_out, measured
+from gateway.past import Moment, Moments
+from gateway.replies import Export, Receipt
+from gateway.schemas import ExportRequest
 from gateway.service.base import UseCases
-from ledger.clock import stamp
-from ledger.errors import refuse
-from ledger.governance import LEDGER
+from ledger.errors import NotFoundError, refuse
+from ledger.governance import LEDGER, ExportMade
+
+_NOT_YET = "OPERATION_NOT_FOUND"
 
 
 class ExportActs(UseCases):
@@ -23,8 +27,8 @@ class ExportActs(UseCases):
         out: str | Path,
         *,
         complete: bool = False,
-        as_of: str | None = None,
-        with_payloads: str | Sequence[str] = ALL,
+        as_of: Moment | None = None,
+        with_payloads: str | Sequence[str] = "all",
         recipient: str | None = None,
         idempotency_key: str | None = None,
     ) -> Export:
@@ -32,86 +36,104 @@ class ExportActs(UseCases):
 
         `out` is a directory, or a file if its name ends in .tar, .tar.gz or .tgz; nothing may be there yet. `complete`
         adds every entry of the log. `as_of` is a position or a time: what came later is left out. `with_payloads` is
-        all, none, or the revisions whose texts may be seen; what was forgotten is never among them. Errors:
-        MEMORY_NOT_FOUND, VALIDATION_FAILED, LEDGER_UNVERIFIED (no signing key), UNAVAILABLE (it cannot be written).
+        all, none, or the revisions whose texts may be seen; what was forgotten is never among them. The same request
+        with the same key hands out what was recorded the first time, and records nothing more. Errors:
+        MEMORY_NOT_FOUND, EVENT_NOT_FOUND (`as_of` is above the head), VALIDATION_FAILED, IDEMPOTENCY_KEY_REUSED,
+        LEDGER_UNVERIFIED (no signing key), UNAVAILABLE (it cannot be written).
         """
         self._require("export")
-        request = schemas.parse(schemas.ExportRequest, ids=tuple(ids), recipient=recipient)
-        target = Path(out).expanduser().absolute()
+        request = schemas.parse(
+            ExportRequest, ids=_listed(ids), out=_path(out), complete=complete, with_payloads=_listed(with_payloads),
+            recipient=recipient,
+        )  # fmt: skip
+        given = {**request.model_dump(), "as_of": None if as_of is None else str(as_of)}
         with self._writer.lock:
             self._ledger.catch_up()
-            wanted = self._wanted(request.ids, target, complete, as_of, with_payloads, recipient)
+            earlier = self._earlier(given, idempotency_key)
+            size = None if earlier is None else self._recorded(earlier).size
+            wanted = self._wanted(request, as_of, size)
+            if earlier is not None and wanted.out.exists():
+                return self._answer(request, wanted.out, earlier, measured(wanted.out))
             with self._exporting.made(wanted) as made:
-                given = {"ids": list(request.ids), "out": str(target), "complete": complete, "as_of": wanted.last}
-                receipt = self._write(
-                    "export",
-                    "export",
-                    given,
-                    lambda append: append.decide_on(LEDGER, self._names.root, made.record),
-                    idempotency_key,
-                    dry_run=False,
-                )
-                size = hand_out(made, target)
+                receipt = earlier or self._record(made, given, idempotency_key)
+                return self._answer(request, wanted.out, receipt, hand_out(made, wanted.out), made)
+
+    def _record(self, made: Made, given: dict[str, Any], key: str | None) -> Receipt:  # Any: JSON
+        return self._write(
+            "export", "export", given,
+            lambda append: append.decide_on(LEDGER, self._names.root, made.record),
+            key, dry_run=False,
+        )  # fmt: skip
+
+    def _earlier(self, given: dict[str, Any], key: str | None) -> Receipt | None:  # Any: JSON
+        """Return the receipt of this very request's first time: before a refusal is answered, the key is looked up."""
+        if key is None:
+            return None
+        try:
+            return self._write("export", "export", given, lambda _: refuse(_NOT_YET, "No such export."), key, False)
+        except NotFoundError as error:
+            if error.code != _NOT_YET:
+                raise
+            return None
+
+    def _recorded(self, receipt: Receipt) -> ExportMade:
+        facts = self._ledger.at([receipt.position])[receipt.position].entry.envelope.facts
+        return msgspec.convert(msgspec.to_builtins(facts), ExportMade)
+
+    def _answer(
+        self, request: ExportRequest, out: Path, receipt: Receipt, size: int, made: Made | None = None
+    ) -> Export:
+        recorded = self._recorded(receipt)
         return Export(
-            path=str(target),
-            kind=made.record.kind,
-            profile="complete" if complete else "proofs",
-            events=made.record.count,
-            payloads_withheld=made.report["payloads_withheld"],
-            origin=made.record.origin,
-            size=made.record.size,
-            root=made.record.root,
+            path=str(out),
+            kind=recorded.kind,
+            profile="complete" if request.complete else "proofs",
+            events=recorded.count,
+            payloads_withheld=None if made is None else made.report["payloads_withheld"],
+            origin=recorded.origin,
+            size=recorded.size,
+            root=recorded.root,
             bytes=size,
             position=receipt.position,
             incarnation=receipt.incarnation,
             trace_id=receipt.trace_id,
+            replayed=receipt.replayed,
             warnings=receipt.warnings,
         )
 
     @property
     def _exporting(self) -> Exporting:
-        return Exporting(self._ledger, self._names, self._states, self._files, self._clock)
+        return Exporting(self._ledger, self._names, self._states, self._reader, self._files, self._clock)
 
-    def _wanted(
-        self,
-        ids: tuple[str, ...],
-        out: Path,
-        complete: bool,
-        as_of: str | None,
-        with_payloads: str | Sequence[str],
-        recipient: str | None,
-    ) -> Wanted:
-        if complete and as_of is not None:
+    def _wanted(self, request: ExportRequest, as_of: Moment | None, size: int | None) -> Wanted:
+        """Return what is to be exported: as of a position, and again as it was recorded at a size of the log."""
+        if request.complete and as_of is not None:
             refuse(
                 "VALIDATION_FAILED",
                 "A complete bundle holds all entries of the log, so what came later, too. Leave one of the two out.",
                 fields=[{"field": "as_of", "problem": "does not go with complete"}],
             )
-        lineages = self._exporting.connected({self._references.lineage(one) for one in ids})
+        last = self._reader.position if size is None else size - 1
+        if as_of is not None:
+            last = min(last, Moments(self._ledger).position(as_of, incarnation=self._reader.incarnation))
         return Wanted(
-            ids=ids,
-            lineages=lineages,
-            out=out,
-            complete=complete,
-            last=self._reader.position if as_of is None else self._position_at(as_of, lineages),
-            payloads=self._revealed(with_payloads),
-            recipient=recipient,
+            ids=request.ids,
+            lineages=self._exporting.connected({self._references.lineage(one) for one in request.ids}),
+            out=Path(request.out),
+            complete=request.complete,
+            last=last,
+            size=size,
+            payloads=self._revealed(request.with_payloads),
+            recipient=request.recipient,
         )
 
-    def _revealed(self, with_payloads: str | Sequence[str]) -> str | frozenset[str]:
-        if with_payloads in (ALL, NONE):
-            return str(with_payloads)
-        if isinstance(with_payloads, str):
-            refuse("VALIDATION_FAILED", "Payloads are given as all, none, or a list of revisions. Give one of these.")
-        return frozenset(self._references.revision(one)[1] for one in with_payloads)
+    def _revealed(self, asked: str | tuple[str, ...]) -> str | frozenset[str]:
+        return asked if isinstance(asked, str) else frozenset(self._references.revision(one)[1] for one in asked)
 
-    def _position_at(self, as_of: str, lineages: Sequence[str]) -> int:
-        """Return the position that is meant: one, or that of the last event of the lineages until a time."""
-        if re.fullmatch("[0-9]{1,16}", as_of):
-            return int(as_of)
-        try:
-            moment = stamp(datetime.fromisoformat(as_of))
-        except (ValueError, OverflowError):
-            refuse("VALIDATION_FAILED", "The past is named by a position, or a time with its zone. Give one of these.")
-        events = (item.entry.envelope for lineage in lineages for item in self._ledger.stream(lineage))
-        return max((envelope.seq for envelope in events if envelope.at <= moment), default=-1)
+
+def _listed(values: Any) -> Any:  # Any: whatever the caller gave, before it is checked
+    return tuple(cast(list[Any], values)) if isinstance(values, list) else values
+
+
+def _path(out: Any) -> Any:  # Any: as above
+    return str(Path(out).expanduser().absolute()) if isinstance(out, str | Path) and str(out) else out

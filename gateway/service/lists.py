@@ -32,9 +32,10 @@ class Lists(UseCases):
         """Return a page of the project's memories, oldest first: those that are active or held unless `states` says.
 
         Active revisions that were revoked are listed only under `revoked`. Whoever has the permission `admin` sees all
-        of them; with `agent`, `user` or `session`, and everybody else, those that such a reader may see. `memory` lists
-        one memory's revisions, with what happened to each. `cursor` is a page's `next_cursor`: it goes on as of that
-        page's position. Errors: VALIDATION_FAILED, MEMORY_NOT_FOUND, CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
+        of them; with `agent`, `user` or `session` those that such a reader may see; everybody else, without any of
+        these, those that its actor may see. `memory` lists one memory's revisions, with what happened to each. `cursor`
+        is a page's `next_cursor`: it goes on as of that page's position. Errors: VALIDATION_FAILED, MEMORY_NOT_FOUND,
+        CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
         """
         request = _request(
             states, memory=memory, kind=kind, tags=listed(tags), agent=agent, user=user, session=session, limit=limit,
@@ -95,8 +96,7 @@ class Lists(UseCases):
 
     @property
     def _lister(self) -> Lister:
-        sees_all = "admin" in self._actor.permissions
-        return Lister(self._ledger, self._names, self._states, self._references, self._reader, sees_all=sees_all)
+        return Lister(self._ledger, self._names, self._states, self._references, self._reader)
 
 
 def _request(states: Sequence[str] | None, **fields: Any) -> schemas.ListRequest:  # Any: unchecked input

@@ -1,6 +1,7 @@
 """The acts on memories: each checks its request, and is one append."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gateway import schemas
 from gateway.page import Append
@@ -25,6 +26,8 @@ class MemoryActs(UseCases):
         valid_to: str | None = None,
         review_by: str | None = None,
         sources: Sequence[str] = (),
+        applies: Mapping[str, Any] | None = None,  # Any: JSON
+        institutional: Mapping[str, Any] | None = None,  # Any: JSON
         run: str | None = None,
         agent: str | None = None,
         user: str | None = None,
@@ -44,7 +47,10 @@ class MemoryActs(UseCases):
 
         With `predecessor` it takes the place of that head; with `hold` it waits to be published, and changes nothing
         until then. A learning of the origin `llm_extracted` needs its `user`, and a `quote` that stands in the
-        `conversation`; neither of the two is stored.
+        `conversation`; neither of the two is stored. `applies` are the conditions under which a search serves it:
+        `{"match": "all"|"any", "conditions": [{"id", "kind": "context", "field", "value"} | {"id", "kind": "topic",
+        "value"}]}`. `institutional` makes it a position or a procedure; `review_by` is then its review's `expires_at`.
+        The receipt warns (`scope_spelling`) where a part of the scope is known in another spelling, too.
 
         Errors: VALIDATION_FAILED, FORBIDDEN_ACTOR (a head that is not the actor's own unverified one),
         STALE_PREDECESSOR (the memory has another head), INVALID_INPUT, NO_CHANGE, MEMORY_NOT_FOUND (an id of ours that
@@ -54,6 +60,7 @@ class MemoryActs(UseCases):
         given = {
             "content": content, "kind": kind, "tags": listed(tags), "confidence": confidence, "origin": origin,
             "valid_from": valid_from, "valid_to": valid_to, "review_by": review_by, "sources": listed(sources),
+            "applies": applies, "institutional": institutional,
             "run": run, "agent": agent, "user": user, "session": session, "task_family": task_family,
             "visibility": visibility, "quote": quote, "conversation": conversation, "memory_id": memory_id,
             "predecessor": predecessor, "hold": hold,
@@ -67,6 +74,7 @@ class MemoryActs(UseCases):
             lambda append: self._decisions.remember(append, request),
             idempotency_key,
             dry_run,
+            lambda: self._spellings.warnings(self._names.root, self._project, request),
         )
 
     def correct(
@@ -97,20 +105,21 @@ class MemoryActs(UseCases):
         older: str,
         *,
         reason: str | None = None,
+        if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
     ) -> Receipt:
-        """State that one memory supersedes another; neither's states change.
+        """State that one memory supersedes another; neither's states change. `if_revision` is that of the newer.
 
         Errors: INVALID_INPUT (to itself, or to another project's), NO_CHANGE (stated already), INVALID_TRANSITION (it
-        would close a cycle).
+        would close a cycle), STALE_REVISION.
         """
         schemas.parse(schemas.ReasonRequest, reason=reason)
 
-        given = {"newer": newer, "older": older, "reason": reason}
+        given = {"newer": newer, "older": older, "reason": reason, "if_revision": if_revision}
 
         def decide(append: Append) -> None:
-            self._decisions.link(append, newer, older, reason)
+            self._decisions.link(append, (newer, older), reason, if_revision)
 
         return self._write("link", "correct", given, decide, idempotency_key, dry_run)
 
@@ -120,15 +129,19 @@ class MemoryActs(UseCases):
         older: str,
         *,
         reason: str,
+        if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
     ) -> Receipt:
-        """Withdraw a link. Errors: MEMORY_NOT_FOUND (no such link)."""
+        """Withdraw a link. `if_revision` is that of the newer.
+
+        Errors: MEMORY_NOT_FOUND (no such link), STALE_REVISION.
+        """
         schemas.parse(schemas.RequiredReasonRequest, reason=reason)
 
-        given = {"newer": newer, "older": older, "reason": reason}
+        given = {"newer": newer, "older": older, "reason": reason, "if_revision": if_revision}
 
         def decide(append: Append) -> None:
-            self._decisions.unlink(append, newer, older, reason)
+            self._decisions.unlink(append, (newer, older), reason, if_revision)
 
         return self._write("unlink", "correct", given, decide, idempotency_key, dry_run)

@@ -10,12 +10,14 @@ from gateway.replies import (
     ImportReport,
     Rebuild,
     Recovery,
+    Reembedding,
     Status,
 )
 from gateway.service.base import UseCases, listed
 from projections.checking import PROJECTION_DRIFT
 from projections.rebuilding import rebuild
-from projections.recovery import recover, untouched
+from projections.recovery import Recovered, recover, untouched
+from projections.reembedding import reembed
 from projections.relay import Relay
 
 
@@ -58,33 +60,42 @@ class Operating(UseCases):
     ) -> Recovery:
         """Bring the index to the ledger's head and say what it took; or, with `check_only`, what it would take.
 
-        `only` names parts: index (a generation that cannot be used is made anew), outbox (what waits is carried, what
-        failed is tried until it is in or parked) and claims (of which there are none yet). The answer is not `ok` while
-        anything is parked.
+        `only` names parts: index (a generation that cannot be used is made anew, and its entries are put right), outbox
+        (what waits is carried, what failed is tried until it is in or parked) and claims (of which there are none yet).
+        The answer is not `ok` while anything is parked.
         """
         self._require("recover")
         parts = schemas.parse(schemas.RecoveryRequest, only=listed(only)).only
-        with self._writer.lock:
-            self._ledger.catch_up()
-            if parts == ("claims",):
-                done = untouched(self._relay)
-            else:
-                done = recover(
-                    self._relay, check_only=check_only or dry_run, outbox="outbox" in parts, progress=progress
-                )
-            parked = self._relay.parked()
-        if not (check_only or dry_run) and "outbox" in parts:
+        only_look = check_only or dry_run
+        done = self._recovered(parts, only_look, progress)
+        if "outbox" in parts and not only_look:
             self.carry_late()
+        with self._writer.lock:
+            parked = self._relay.parked()
         return Recovery(
             ok=not parked,
             replayed=done.replayed,
             skipped=done.skipped,
             parked=parked,
-            repaired=done.settled,
+            repaired=done.repaired,
             index={"action": done.action, "why": done.why},
             claims=(),
             position=self._reader.position,
             incarnation=self._reader.incarnation,
+        )
+
+    def _recovered(self, parts: Sequence[str], only_look: bool, progress: Progress | None) -> Recovered:
+        if tuple(parts) == ("claims",):
+            with self._writer.lock:
+                self._ledger.catch_up()
+                return untouched(self._relay)
+        return recover(
+            self._ledger,
+            self._relay,
+            alone=self._writer.lock,
+            check_only=only_look,
+            outbox="outbox" in parts,
+            progress=progress,
         )
 
     def rebuild(self, *, progress: Progress | None = None) -> Rebuild:
@@ -111,6 +122,23 @@ class Operating(UseCases):
             rows_before=done.rows_before,
             differences=differences(done.differences),
             locked_ms=round(done.locked_s * 1000),
+        )
+
+    def reembed(self, *, progress: Progress | None = None) -> Reembedding:
+        """Embed what stands with the configured embedder, beside the live index, and swap; an interrupted run goes on.
+
+        Reading and writing go on meanwhile. `progress` is told how many effects were carried, and how many there are.
+        Errors: EMBEDDER_UNAVAILABLE, INDEX_UNAVAILABLE; the live index stays then.
+        """
+        self._require("recover")
+        done = reembed(self._ledger, self._relay, alone=lambda: self._writer.lock, progress=progress)
+        return Reembedding(
+            signature=done.signature,
+            signature_before=done.signature_before,
+            items=done.items,
+            embedded=done.embedded,
+            parked=done.parked,
+            position=done.position,
         )
 
     @property

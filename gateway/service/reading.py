@@ -1,12 +1,12 @@
 """The questions: each answer is made from verified entries at the ledger's head."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 
 import msgspec
 
 from gateway import schemas
 from gateway.past import Moment
-from gateway.reading import NOBODY
 from gateway.replies import (
     EventDetail,
     Explanation,
@@ -17,6 +17,7 @@ from gateway.replies import (
     Revision,
     RevisionDiff,
     Search,
+    Trace,
 )
 from gateway.service.base import UseCases, listed
 from projections.relay import Item
@@ -33,29 +34,44 @@ class Reading(UseCases):
         *,
         k: int = 5,
         min_trust: str = "unverified",
+        min_confidence: str | None = None,
         kinds: Sequence[str] = (),
         tags: Sequence[str] = (),
         agent: str | None = None,
         user: str | None = None,
         session: str | None = None,
         task_family: str | None = None,
+        context: Mapping[str, str] | None = None,
+        as_of: str | datetime | None = None,
+        at_position: Moment | None = None,
+        budget: int | None = None,
+        why: bool = False,
         min_position: str | None = None,
     ) -> Search:
         """Return the k nearest memories that the ledger confirms at this moment, best first.
 
-        Errors: VALIDATION_FAILED; UNAVAILABLE if `min_position` is not reached within two seconds.
+        A memory that does not hold now (`valid_from`, `valid_to`) is left out, and one with conditions of its own
+        unless they hold: `context` says what they are held against, by `directory`, `worktree`, `projectId` and
+        `sessionId`; the last two are the project and the `session` unless given. The hits' texts take at most `budget`
+        tokens. Without an embedder, or while it does not answer, texts are found by the words that they share with the
+        query (the warning `full_text`). With `why` the answer names what is near and was left out, and the rule.
+
+        `at_position`, a position or a recorded time, answers as the ledger stood there; `as_of` what held then in the
+        world, by what is known now (or at that position): superseded and retired memories too. Such a hit is as it was,
+        with its present state and trust; what was withdrawn from view since is never shown.
+
+        Errors: VALIDATION_FAILED; EVENT_NOT_FOUND (a position above the head); UNAVAILABLE if `min_position` is not
+        reached within two seconds.
         """
         self._require("read")
         request = schemas.parse(
-            schemas.SearchRequest, query=query, k=k, min_trust=min_trust, kinds=listed(kinds), tags=listed(tags),
-            agent=agent, user=user, session=session, task_family=task_family,
+            schemas.SearchRequest, query=query, k=k, min_trust=min_trust, min_confidence=min_confidence,
+            kinds=listed(kinds), tags=listed(tags), agent=agent, user=user, session=session, task_family=task_family,
+            context={} if context is None else context, as_of=as_of, budget=budget, why=why,
         )  # fmt: skip
         self._need_project()
         self._reach(min_position)
-        # A project without a name yet has no memories, and still sees what the whole tenant may see.
-        found, warnings = self._checked(
-            lambda: self._retrieval.search(request, self._reader.scope(self._references.project or NOBODY, request))
-        )
+        found, warnings = self._checked(lambda: self._retrieval.search(self._question(request, at_position)))
         return msgspec.structs.replace(found, warnings=(*warnings, *found.warnings)) if warnings else found
 
     def neighbours(self, query: str, *, k: int = 5) -> list[tuple[Item, float]]:
@@ -123,6 +139,7 @@ class Reading(UseCases):
         """Return the graph around a memory: what supersedes it (`up`), what it supersedes (`down`); both by default.
 
         Links between memories and, from its revisions on, where merges and splits lead: at most `depth` steps away.
+        Around a correction: those that took each other's place, and the revisions that they touched.
         """
         both = not up and not down
         return self._read_named(
@@ -139,12 +156,19 @@ class Reading(UseCases):
         """Return one event, verified, with its facts and payload. Errors: EVENT_NOT_FOUND."""
         return self._read(None, lambda: self._reader.event(seq))
 
+    def show_trace(self, trace: str, *, min_position: str | None = None) -> Trace:
+        """Return the events that one command stored, with facts and payloads, by its receipt's `trace_id`.
+
+        Errors: TRACE_NOT_FOUND.
+        """
+        return self._read_named(trace, min_position, self._reader.trace)
+
     def raw(self, seq: int) -> bytes:
         """Return the hashed bytes of one event, verified. Errors: EVENT_NOT_FOUND."""
         return self._read(None, lambda: self._reader.raw(seq))
 
     def complete(self, prefix: str) -> tuple[str, ...]:
-        """Return the ids of ours in the project that begin with `prefix`, sorted."""
+        """Return the ids of ours in the project, and of traces, that begin with `prefix`, sorted."""
         return self._read(None, lambda: self._reader.complete(prefix))
 
     def events(self, *, after: int = -1) -> Iterator[LogItem]:

@@ -7,9 +7,9 @@ import msgspec
 from gateway import schemas
 from gateway.policies import CORRECTIONS_MIN_SCORE, CORRECTIONS_TOP_K
 from gateway.prompt import Learned, PastCorrection, estimated_tokens, render
-from gateway.reading import NOBODY
 from gateway.replies import CorrectionSearch, Rendered, Search
 from gateway.service.base import UseCases
+from gateway.visible import NOBODY
 from ledger.errors import CorrigendaError, refuse
 from projections.embedders import TokenCounter
 
@@ -94,7 +94,7 @@ class Recalling(UseCases):
             query=request.query, k=request.learnings, kinds=("learning",),
             agent=request.agent, user=request.user, session=request.session,
         )  # fmt: skip
-        found = self._retrieval.search(asked, self._reader.scope(self._references.project or NOBODY, request))
+        found = self._retrieval.search(self._question(asked))
         floor = self._floor(request)
         near = tuple(hit for hit in found.hits if floor is None or hit.score >= floor)
         return msgspec.structs.replace(found, hits=near)

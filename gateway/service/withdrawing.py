@@ -54,7 +54,9 @@ class WithdrawingActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.forget(append, revision, reason, if_revision)
 
-        return self._write("forget", None, given, decide, idempotency_key, dry_run)
+        return self._write(
+            "forget", None, given, decide, idempotency_key, dry_run, warn=lambda: self._corrections.said_too(revision)
+        )
 
     @overload
     def revoke(
@@ -98,7 +100,15 @@ class WithdrawingActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.revoke(append, revision, reason, if_revision)
 
-        receipt = self._write("revoke", "revoke", given, decide, idempotency_key, dry_run)
+        receipt = self._write(
+            "revoke",
+            "revoke",
+            given,
+            decide,
+            idempotency_key,
+            dry_run,
+            warn=lambda: self._corrections.said_too(revision),
+        )
         if dry_run:
             return Impact(revisions=(receipt.revision_id,) if receipt.revision_id else ())
         return receipt
@@ -133,17 +143,19 @@ class WithdrawingActs(UseCases):
         *,
         include_untagged: bool = False,
         user: str | None = None,
+        reason: str | None = None,
         dry_run: bool = False,
     ) -> Pruned:
         """Withdraw the project's learnings that machines made and nobody vouched for, once they are old enough.
 
         `older_than` is an age such as 90d (or h, w). Those that hold are retired, those that a correction had
         invalidated are forgotten. Untagged ones, of which is only known that they were imported, are spared unless
-        `include_untagged`; with `user`, so are those of other users. Errors: VALIDATION_FAILED, FORBIDDEN_ACTOR.
+        `include_untagged`; with `user`, so are those of other users. It needs no idempotency key: repeated, it
+        withdraws only what it had left. Errors: VALIDATION_FAILED, FORBIDDEN_ACTOR.
         """
         self._require("admin")
         request = schemas.parse(
-            schemas.PruneRequest, older_than=older_than, include_untagged=include_untagged, user=user
+            schemas.PruneRequest, older_than=older_than, include_untagged=include_untagged, user=user, reason=reason
         )
         self._need_project()
         self._wrote = True

@@ -37,7 +37,9 @@ class Folder:
         while waiting:
             prefix = waiting.pop()
             with os.scandir(self.root / prefix) as entries:
+                empty = True
                 for entry in entries:
+                    empty = False
                     name = prefix + entry.name
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(f"{name}/")
@@ -45,6 +47,8 @@ class Folder:
                         found.add(name)
                     else:
                         raise Malformed("it holds something that is no file of a bundle")
+                if empty:
+                    raise Malformed("it holds an empty directory")
         return found
 
     @contextmanager
@@ -54,9 +58,10 @@ class Folder:
             descriptor = os.open(self.root / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             raise Malformed(f"the file {name} is missing, or is a link") from error
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise Malformed(f"{name} is no file")
         with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise Malformed(f"{name} is no file")
             yield file
 
     def read(self, name: str, limit: int) -> bytes:
@@ -116,7 +121,8 @@ def _header(file: IO[bytes]) -> tuple[str, int]:
     except ValueError as error:
         raise Malformed("it is no plain tar file") from error
     counted = sum(block[:148]) + 8 * 0x20 + sum(block[156:])
-    if checksum != counted or size < 0 or block[156:157] not in (b"0", b"\0") or block[345:500].strip(b"\0"):
+    plain = block[156:157] == b"0" and block[257:265] == b"ustar\x0000" and not block[345:500].strip(b"\0")
+    if checksum != counted or size < 0 or not plain:
         raise Malformed("the tar file holds something that is no plain file")
     return name, size
 
@@ -137,8 +143,8 @@ def _skip_padding(file: IO[bytes], size: int) -> None:
 
 def _check_end(file: IO[bytes]) -> None:
     rest = file.read(_BLOCK * _PADDING_BLOCKS_MAX + 1)
-    if len(rest) > _BLOCK * _PADDING_BLOCKS_MAX or rest.strip(b"\0"):
-        raise Malformed("the tar file goes on behind what the listing names")
+    if not 2 * _BLOCK <= len(rest) <= _BLOCK * _PADDING_BLOCKS_MAX or rest.strip(b"\0"):
+        raise Malformed("the tar file does not end behind what the listing names")
 
 
 def _exactly(file: IO[bytes], size: int) -> bytes:

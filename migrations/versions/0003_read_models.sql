@@ -41,6 +41,7 @@ CREATE TABLE corrigenda.edge (
 
 CREATE INDEX edge_older ON corrigenda.edge (ledger, gen, older);
 
+-- `op` stands in the row of an append's first event only; it is found by its beginning too, hence byte by byte.
 CREATE TABLE corrigenda.log_entry (
     ledger text   NOT NULL,
     gen    bigint NOT NULL,
@@ -48,10 +49,12 @@ CREATE TABLE corrigenda.log_entry (
     at     text   NOT NULL,
     type   text   NOT NULL,
     actor  text   NOT NULL,
+    op     text   COLLATE "C",
     PRIMARY KEY (ledger, gen, seq)
 );
 
 CREATE INDEX log_entry_at ON corrigenda.log_entry (ledger, gen, at, seq);
+CREATE INDEX log_entry_op ON corrigenda.log_entry (ledger, gen, op) WHERE op IS NOT NULL;
 
 CREATE TABLE corrigenda.correction (
     ledger      text   NOT NULL,

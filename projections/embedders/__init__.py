@@ -5,7 +5,7 @@ keeps a vector keeps that string beside it. This module never imports a model ru
 because commands that do not search must start fast; and it lets no vector pass that would poison an index.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -17,7 +17,8 @@ Vectors = npt.NDArray[np.float32]
 
 BUILTIN = "builtin"
 NONE = "none"
-NAMES = (BUILTIN, NONE)
+OPENAI = "openai:"
+NAMES = (BUILTIN, f"{OPENAI}MODEL", NONE)
 NORM_MIN = 1e-6
 
 
@@ -39,6 +40,15 @@ class Embedder(Protocol):
 
         Raises EMBEDDER_UNAVAILABLE if the model does not answer, or answers with what is not a vector.
         """
+        ...
+
+
+@runtime_checkable
+class Sampled(Protocol):
+    """An embedder that somebody else runs, who may put another model under the same name."""
+
+    def sample(self) -> tuple[str, Vectors]:
+        """Return a text that is always the same, and its vector. Raises EMBEDDER_UNAVAILABLE."""
         ...
 
 
@@ -93,12 +103,20 @@ def check_vectors(array: Vectors, n: int, dimension: int) -> Vectors:
     return array
 
 
-def load(name: str) -> Embedder | None:
-    """Return the embedder called `name`; `none` is None. Raises VALIDATION_FAILED, EMBEDDER_UNAVAILABLE."""
+def load(name: str, *, base_url: str | None = None, api_key: Callable[[], str] | None = None) -> Embedder | None:
+    """Return the embedder called `name`; `none` is None. An endpoint has a base URL, and perhaps needs a key.
+
+    Raises VALIDATION_FAILED, EMBEDDER_UNAVAILABLE. An endpoint is not asked for anything before the first text.
+    """
     if name == NONE:
         return None
     if name == BUILTIN:
         return _load_builtin()
+    if name.startswith(OPENAI):
+        # Imported here because its transport brings TLS and e-mail dates along.
+        from projections.embedders.openai import openai_embedder
+
+        return openai_embedder(name, base_url=base_url, key=api_key)
     return refuse(
         "VALIDATION_FAILED",
         f"An embedder is one of {', '.join(NAMES)}; {name!r} was asked for. Choose one of those.",

@@ -5,7 +5,7 @@ standing makes a hit of it. Every kind of index answers the same question with t
 because candidates are always scored again from the stored rows (`projections.index.ranking`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -54,6 +54,10 @@ class VectorIndex(Protocol):
 
         `allowed` is asked about candidates only, in no order, and must not call the index.
         """
+        ...
+
+    def rows_of(self, items: Iterable[str]) -> dict[str, Vector]:
+        """Return a copy of the vector of each of these items that is held."""
         ...
 
     def dump(self) -> tuple[list[str], Vectors]:

@@ -4,7 +4,7 @@ It is right before it is fast, and never used where an index must be big.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -41,6 +41,11 @@ class ExactIndex:
         items, rows = self.dump()
         kept = [n for n, item in enumerate(items) if allowed is None or allowed(item)]
         return best([items[n] for n in kept], rows[kept], query, max(k, 0))
+
+    def rows_of(self, items: Iterable[str]) -> dict[str, Vector]:
+        """Return a copy of the vectors of those that are held."""
+        with self._lock:
+            return {item: self._rows[item].copy() for item in items if item in self._rows}
 
     def dump(self) -> tuple[list[str], Vectors]:
         """Return a copy of everything held."""

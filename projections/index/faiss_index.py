@@ -5,7 +5,7 @@ last row moves into the gap. Searches share a lock and mutations hold it alone. 
 imports faiss, and it never writes or reads FAISS's file format, which loads damaged files without a word.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, cast
 
 import faiss
@@ -84,6 +84,12 @@ class FaissIndex:
                     return found
                 fetch = min(held, fetch * 2)
             return []
+
+    def rows_of(self, items: Iterable[str]) -> dict[str, Vector]:
+        """Return a copy of the vectors of those that are held."""
+        with self._lock.shared():
+            places = {item: self._row_of[item] for item in items if item in self._row_of}
+            return dict(zip(places, self._rows()[list(places.values())], strict=True)) if places else {}
 
     def dump(self) -> tuple[list[str], Vectors]:
         """Return a copy of everything held."""

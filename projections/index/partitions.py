@@ -68,6 +68,19 @@ class PartitionedIndex:
         with self._lock.shared():
             return dict(self._partition_of)
 
+    def entries(self, items: Iterable[str]) -> dict[str, tuple[str, Vector]]:
+        """Return partition and vector, a copy, of each of these items that is held, as they are at one moment."""
+        by_partition: dict[str, list[str]] = {}
+        with self._lock.shared():
+            for item in items:
+                if item in self._partition_of:
+                    by_partition.setdefault(self._partition_of[item], []).append(item)
+            return {
+                item: (key, row)
+                for key, held in by_partition.items()
+                for item, row in self._partitions[key].rows_of(held).items()
+            }
+
     def dump(self) -> Contents:
         """Return a copy of everything held, at one moment, partitions in the order of their keys."""
         with self._lock.shared():

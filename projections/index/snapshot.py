@@ -1,15 +1,17 @@
 """A generation: one durable copy of an index, that is either whole and of this ledger's past, or not there.
 
 It is a cache. A generation is written aside, made durable, then renamed; whoever reads one believes nothing
-of it that is not checked: every byte against the manifest, the manifest against the ledger. What does not
-hold is set aside for a person to look at, and the index is built again. Never a partial load, never FAISS's
-own file format.
+of it that is not checked: every byte against the manifest, the manifest against the ledger and against its seal,
+which only a holder of the ledger key can make. What does not hold is set aside for a person to look at, and the
+index is built again. Never a partial load, never FAISS's own file format.
 """
 
 import hashlib
+import hmac
 import logging
 import secrets
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,7 +32,7 @@ from projections.index.disk import (
 from projections.index.partitions import Contents
 from projections.index.ranking import usable
 
-FORMAT = 1
+FORMAT = 2
 LOADS_MAX = 3
 
 _PREFIX = "generation-"
@@ -39,11 +41,13 @@ _ITEMS = "items.json"
 _VECTORS = "vectors.f32"
 _STORED = np.dtype("<f4")
 
+Seal = Callable[[bytes], str]
+
 _log = logging.getLogger(__name__)
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a generation holds and was built from. `count` and `files` are filled in by `publish`.
+    """What a generation holds and was built from. `count`, `files` and `seal` are filled in by `publish`.
 
     `position` is the cursor: the last ledger position whose effects are in. `digest` is the chain's link
     hash at that position, in hex, by which a generation of another history is known.
@@ -58,6 +62,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     dimension: int
     count: int = 0
     files: dict[str, StoredFile] = {}
+    seal: str = ""
+
+    @property
+    def sealed(self) -> bytes:
+        """Return the bytes that the seal is of: everything but the seal."""
+        return msgspec.json.encode(msgspec.structs.replace(self, seal=""), order="deterministic")
 
 
 class Generation(NamedTuple):
@@ -72,11 +82,13 @@ class Loaded(NamedTuple):
     """What `load` found. `why` is empty if the newest generation was good, else says what became of it.
 
     It starts with `absent`, `unreadable`, `damaged`, `foreign`, `signature` or `newer`, then a colon. With a
-    generation beside it, it tells of newer ones that were set aside.
+    generation beside it, it tells of newer ones that are of no use. `other` is the signature of the newest one that is
+    of no use only because another embedder built it, and holds something; such a one stays where it is.
     """
 
     generation: Generation | None
     why: str
+    other: str | None = None
 
 
 class Expected(NamedTuple):
@@ -88,22 +100,31 @@ class Expected(NamedTuple):
     dimension: int
     size: int
     digest_at: Callable[[int], bytes | None]
+    seal: Seal
 
 
 class _Refused(Exception):
     """A generation must not be used, and why; never leaves this module."""
 
 
-def publish(root: Path, manifest: Manifest, contents: Contents) -> Path:
+class _OtherEmbedder(_Refused):
+    """A generation is whole and of this ledger's past, and another embedder's."""
+
+    def __init__(self, manifest: Manifest, expected: str) -> None:
+        super().__init__(f"signature: built by {manifest.signature}, configured is {expected}")
+        self.manifest = manifest
+
+
+def publish(root: Path, manifest: Manifest, contents: Contents, *, seal: Seal) -> Path:
     """Write `contents` as the newest generation under `root`, remove the older ones, return its directory.
 
-    The caller holds `disk.writer_lock`. Raises INDEX_UNAVAILABLE if it cannot be written, or holds a vector
-    that is not usable; what was there stays.
+    `seal` makes the seal of a manifest's bytes. The caller holds `disk.writer_lock`. Raises INDEX_UNAVAILABLE if it
+    cannot be written, or holds a vector that is not usable; what was there stays.
     """
     final = root / f"{_name(manifest.position)}{secrets.token_hex(4)}"
     try:
         with aside(root) as written:
-            _write(written, manifest, contents)
+            _write(written, manifest, contents, seal)
             publish_directory(written, final)
     except OSError as error:
         raise _unwritable(root, error) from error
@@ -111,6 +132,19 @@ def publish(root: Path, manifest: Manifest, contents: Contents) -> Path:
         if older != final:
             retire(older)
     return final
+
+
+def signatures(root: Path) -> list[str]:
+    """Return the signatures that the generations under `root` were built by, as they say themselves, newest first.
+
+    One that holds nothing was built by nobody.
+    """
+    found: list[str] = []
+    with suppress(OSError):
+        for path in directories(root, _PREFIX):
+            with suppress(OSError, _Refused):
+                found += _signature(_read_manifest(path))
+    return found
 
 
 def load(
@@ -122,15 +156,17 @@ def load(
     dimension: int,
     size: int,
     digest_at: Callable[[int], bytes | None],
+    seal: Seal,
     only_look: bool = False,
 ) -> Loaded:
     """Return the newest generation under `root` that is whole, of this ledger's past and of this embedder.
 
     `size` is the ledger's number of entries; `digest_at` gives the link hash at a position, None if there
-    is no such entry. Generations that fail are renamed aside, the last two of which are kept; with `only_look`
-    they stay. Raises only what `digest_at` raises.
+    is no such entry; `seal` makes the seal that a manifest's bytes should carry. Generations that fail are renamed
+    aside, the last two of which are kept; with `only_look` they stay, and so does always what another embedder built.
+    Raises only what `digest_at` raises.
     """
-    expected = Expected(ledger, incarnation, signature, dimension, size, digest_at)
+    expected = Expected(ledger, incarnation, signature, dimension, size, digest_at, seal)
     for _ in range(LOADS_MAX):
         loaded = _load_newest(root, expected, only_look=only_look)
         if loaded is not None:
@@ -147,6 +183,7 @@ def _load_newest(root: Path, expected: Expected, *, only_look: bool) -> Loaded |
     except OSError as error:
         return Loaded(None, f"unreadable: {error.strerror}")
     reasons: list[str] = []
+    others: list[str] = []
     for path in found:
         try:
             return Loaded(_read(path, expected), "; ".join(reasons))
@@ -155,9 +192,11 @@ def _load_newest(root: Path, expected: Expected, *, only_look: bool) -> Loaded |
                 return None
             reasons.append(str(refusal))
             _log.warning("generation.refused", extra={"reason": str(refusal)})
-            if not only_look:
+            if isinstance(refusal, _OtherEmbedder):
+                others += _signature(refusal.manifest)
+            elif not only_look:
                 set_aside(path)
-    return Loaded(None, "; ".join(reasons) or "absent: no generation was published")
+    return Loaded(None, "; ".join(reasons) or "absent: no generation was published", next(iter(others), None))
 
 
 def _read(path: Path, expected: Expected) -> Generation:
@@ -169,6 +208,10 @@ def _read(path: Path, expected: Expected) -> Generation:
     except OSError as error:
         raise _Refused(f"damaged: {error.strerror}") from error
     return Generation(path, manifest, _contents(manifest, items=items, vectors=vectors))
+
+
+def _signature(manifest: Manifest) -> list[str]:
+    return [manifest.signature] if manifest.count else []
 
 
 def _read_manifest(path: Path) -> Manifest:
@@ -184,16 +227,18 @@ def _read_manifest(path: Path) -> Manifest:
 
 
 def _check_origin(manifest: Manifest, expected: Expected) -> None:
-    """Refuse a generation of another ledger or embedder, or of a past that this ledger does not have."""
+    """Refuse a generation of another ledger or embedder, not written with the key, or of a past that is not ours."""
     if (manifest.ledger, manifest.incarnation) != (expected.ledger, expected.incarnation):
         raise _Refused("foreign: it belongs to another ledger, or to another life of this one")
-    if (manifest.signature, manifest.dimension) != (expected.signature, expected.dimension):
-        raise _Refused(f"signature: built by {manifest.signature}, configured is {expected.signature}")
+    if not hmac.compare_digest(manifest.seal.encode(), expected.seal(manifest.sealed).encode()):
+        raise _Refused("damaged: the manifest does not carry the seal of this ledger's key")
     if manifest.position >= expected.size:
         raise _Refused(f"newer: built at position {manifest.position} of a ledger of {expected.size}")
     digest = expected.digest_at(manifest.position)
     if digest is None or digest.hex() != manifest.digest:
         raise _Refused(f"newer: the ledger has another past at position {manifest.position}")
+    if (manifest.signature, manifest.dimension) != (expected.signature, expected.dimension):
+        raise _OtherEmbedder(manifest, expected.signature)
 
 
 def _read_file(path: Path, stored: StoredFile) -> bytes:
@@ -228,7 +273,7 @@ def _sliced(partitions: list[tuple[str, list[str]]], rows: Vectors) -> Contents:
     return contents
 
 
-def _write(directory: Path, manifest: Manifest, contents: Contents) -> None:
+def _write(directory: Path, manifest: Manifest, contents: Contents, seal: Seal) -> None:
     """Write a generation's files into `directory`, the manifest last."""
     partitions = [(key, list(items)) for key, (items, _) in contents.items()]
     files = {
@@ -237,7 +282,8 @@ def _write(directory: Path, manifest: Manifest, contents: Contents) -> None:
     }
     count = sum(len(items) for _, items in partitions)
     full = msgspec.structs.replace(manifest, count=count, files=files)
-    write_durably(directory / _MANIFEST, [msgspec.json.encode(full)])
+    sealed = msgspec.structs.replace(full, seal=seal(full.sealed))
+    write_durably(directory / _MANIFEST, [msgspec.json.encode(sealed)])
 
 
 def _stored_rows(contents: Contents, dimension: int) -> Iterable[bytes]:

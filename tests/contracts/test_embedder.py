@@ -1,11 +1,11 @@
-"""What every embedder promises, held against the built-in one, and what only that one must do."""
+"""One suite for every embedder: built in, behind an endpoint, of the tests; then what only the built-in one must do."""
 
 import os
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -15,6 +15,8 @@ import pytest
 from ledger.errors import InvalidInputError, UnavailableError
 from projections.embedders import Embedder, Vectors, check_vectors, load, minilm, signature_of
 from projections.embedders.minilm import DIMENSION, MiniLM
+from tests.endpoint import serving
+from tests.house import WORDS
 
 ODD_TEXTS = {
     "empty": "",
@@ -32,10 +34,23 @@ ODD_TEXTS = {
 
 
 @pytest.fixture(scope="module")
-def embedder() -> Embedder:
+def builtin() -> Embedder:
     loaded = load("builtin")
     assert loaded is not None
     return loaded
+
+
+@pytest.fixture(scope="module")
+def behind_an_endpoint() -> Iterator[Embedder]:
+    with serving() as endpoint:
+        loaded = load("openai:words", base_url=endpoint.url)
+        assert loaded is not None
+        yield loaded
+
+
+@pytest.fixture(params=["builtin", "openai", "words"])
+def embedder(request: pytest.FixtureRequest, builtin: Embedder, behind_an_endpoint: Embedder) -> Embedder:
+    return {"builtin": builtin, "openai": behind_an_endpoint, "words": WORDS}[request.param]
 
 
 def nearest(embedder: Embedder, query: str, texts: Sequence[str]) -> str:
@@ -64,10 +79,10 @@ def nearest(embedder: Embedder, query: str, texts: Sequence[str]) -> str:
     ],
 )
 def test_a_paraphrase_is_nearer_than_a_text_about_something_else(
-    embedder: Embedder, query: str, meant: str, others: list[str]
+    builtin: Embedder, query: str, meant: str, others: list[str]
 ) -> None:
     """Meaning counts, not shared words."""
-    assert nearest(embedder, query, [*others, meant]) == meant
+    assert nearest(builtin, query, [*others, meant]) == meant
 
 
 @pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=ODD_TEXTS.keys())
@@ -106,16 +121,23 @@ def test_threads_that_share_an_embedder_get_the_same_bits(embedder: Embedder) ->
     assert seen == [expected] * 4
 
 
-def test_two_loads_make_the_same_vectors_under_the_same_signature(embedder: Embedder) -> None:
+def test_two_loads_make_the_same_vectors_under_the_same_signature(builtin: Embedder) -> None:
     """A signature names the vectors, so what has the same signature must make the same ones."""
     again = MiniLM.load()
-    assert again.signature == embedder.signature
-    assert again.embed(["memory"]).tobytes() == embedder.embed(["memory"]).tobytes()
+    assert again.signature == builtin.signature
+    assert again.embed(["memory"]).tobytes() == builtin.embed(["memory"]).tobytes()
 
 
-def test_the_signature_names_all_that_decides_a_vector(embedder: Embedder) -> None:
+def test_embedders_of_different_kinds_have_different_signatures(
+    builtin: Embedder, behind_an_endpoint: Embedder
+) -> None:
+    """What is not comparable is not called the same."""
+    assert len({builtin.signature, behind_an_endpoint.signature, WORDS.signature}) == 3
+
+
+def test_the_signature_names_all_that_decides_a_vector(builtin: Embedder) -> None:
     """The stored signature is one string that a change of model, bytes, precision or limits would change."""
-    assert embedder.signature == (
+    assert builtin.signature == (
         "provider=onnxruntime;model=all-MiniLM-L6-v2;weights=8199be6f699a;vocabulary=07eced375cec;"
         "dtype=int8;dimension=384;pooling=mean;normalised=yes;tokens_max=256"
     )
@@ -135,20 +157,20 @@ def test_a_signature_differs_where_any_part_differs() -> None:
     assert len({signature_of(**parts), *made}) == 10
 
 
-def test_text_behind_the_last_token_is_unread_and_text_before_it_is_not(embedder: Embedder) -> None:
+def test_text_behind_the_last_token_is_unread_and_text_before_it_is_not(builtin: Embedder) -> None:
     """256 tokens count, [CLS] and [SEP] among them: the 254th word tells, the 255th does not."""
     words = ["memory"] * 254
-    full = embedder.embed([" ".join(words)])
-    assert embedder.embed([" ".join([*words, "banana"])]).tobytes() == full.tobytes()
-    assert embedder.embed([" ".join([*words[:-1], "banana"])]).tobytes() != full.tobytes()
+    full = builtin.embed([" ".join(words)])
+    assert builtin.embed([" ".join([*words, "banana"])]).tobytes() == full.tobytes()
+    assert builtin.embed([" ".join([*words[:-1], "banana"])]).tobytes() != full.tobytes()
 
 
-def test_the_vector_is_the_one_that_the_published_model_makes(embedder: Embedder) -> None:
+def test_the_vector_is_the_one_that_the_published_model_makes(builtin: Embedder) -> None:
     """Tokens, weights and pooling together give the similarities of the model in full precision.
 
     The expected figures were computed from the published float32 weights, apart from onnxruntime.
     """
-    example, converted, port, accepts = embedder.embed(
+    example, converted, port, accepts = builtin.embed(
         [
             "This is an example sentence",
             "Each sentence is converted",
@@ -174,16 +196,17 @@ def test_tokens_are_those_of_the_published_tokenizer() -> None:
     assert tokenize("") == [101, 102]
 
 
-def test_a_text_cannot_speak_the_models_own_marks(embedder: Embedder) -> None:
+def test_a_text_cannot_speak_the_models_own_marks(builtin: Embedder) -> None:
     """`[SEP]` in a memory is text, not the end of the text."""
     tokens = MiniLM.load()._tokens("a [SEP] b")
     assert tokens.count(102) == 1
 
 
-def test_a_lone_surrogate_is_refused_as_input(embedder: Embedder) -> None:
+def test_a_lone_surrogate_is_refused_as_input(builtin: Embedder, behind_an_endpoint: Embedder) -> None:
     """What is no Unicode has no vector, and says so."""
-    with pytest.raises(InvalidInputError, match="surrogate"):
-        embedder.embed(["good", "bad \ud800"])
+    for embedder in (builtin, behind_an_endpoint):
+        with pytest.raises(InvalidInputError, match="surrogate"):
+            embedder.embed(["good", "bad \ud800"])
 
 
 @pytest.mark.parametrize(
@@ -265,12 +288,15 @@ def test_an_unknown_embedder_is_refused_with_the_known_ones() -> None:
     """A wrong name is answered with the right ones."""
     with pytest.raises(InvalidInputError) as refused:
         load("gpt")
-    assert (refused.value.code, refused.value.details["known"]) == ("VALIDATION_FAILED", ["builtin", "none"])
+    assert (refused.value.code, refused.value.details["known"]) == (
+        "VALIDATION_FAILED",
+        ["builtin", "openai:MODEL", "none"],
+    )
 
 
 def test_no_model_runtime_is_imported_before_one_is_asked_for() -> None:
     """Commands that do not embed do not pay for the runtime."""
-    heavy = {"onnxruntime", "tokenizers", "faiss", "projections.embedders.minilm"}
+    heavy = {"onnxruntime", "tokenizers", "faiss", "ssl", "projections.embedders.minilm"}
     code = f"import sys, projections.embedders, projections.index; print({heavy} & sys.modules.keys())"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "set()\n"

@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -19,10 +20,20 @@ from projections.index import snapshot
 from projections.index.disk import SET_ASIDE_KEPT, writer_lock
 from projections.index.faiss_index import FaissIndex
 from projections.index.partitions import Contents, PartitionedIndex
-from projections.index.snapshot import Loaded, Manifest, load, publish
+from projections.index.snapshot import Loaded, Manifest, load, signatures
 
 DIMENSION = 8
 SIGNATURE = "provider=test;model=a"
+
+
+def seal(manifest: bytes) -> str:
+    """Return the seal that the key of the ledger of these tests makes."""
+    return sha256(b"the key" + manifest).hexdigest()
+
+
+def publish(root: Path, manifest: Manifest, contents: Contents) -> Path:
+    """Publish with that seal."""
+    return snapshot.publish(root, manifest, contents, seal=seal)
 
 
 def link(position: int) -> bytes:
@@ -58,6 +69,7 @@ def read(root: Path, *, size: int = 10, **changes: Any) -> Loaded:  # Any: as in
         "dimension": DIMENSION,
         "size": size,
         "digest_at": link,
+        "seal": seal,
     }
     return load(root, **{**fields, **changes})
 
@@ -188,13 +200,16 @@ def test_no_flipped_bit_gets_through(root: Path, name: str) -> None:
         assert read(root).generation is None, f"byte {at}"
 
 
-def rewrite(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change a manifest as its own writer would have written it, digests of the files included."""
+def rewrite(path: Path, change: Callable[[dict[str, Any]], None], *, resealed: bool = True) -> None:
+    """Change a manifest as its own writer would have written it, digests of the files and seal included."""
     fields = json.loads((path / "manifest.json").read_bytes())
     change(fields)
     for name in fields["files"]:
         content = (path / name).read_bytes() if (path / name).exists() else b""
         fields["files"][name] = {"size": len(content), "sha256": sha256(content).hexdigest()}
+    if resealed:
+        whole = msgspec.convert(fields, Manifest)
+        fields["seal"] = seal(whole.sealed)
     (path / "manifest.json").write_bytes(json.dumps(fields, separators=(",", ":")).encode())
 
 
@@ -225,6 +240,43 @@ def test_files_that_make_no_sense_are_not_loaded_though_their_digests_hold(
     assert loaded.why.startswith("damaged: ")
 
 
+def swap_vectors(path: Path) -> None:
+    rows = np.frombuffer((path / "vectors.f32").read_bytes(), dtype="<f4").reshape(-1, DIMENSION)
+    (path / "vectors.f32").write_bytes(rows[::-1].tobytes())
+
+
+def swap_items(path: Path) -> None:
+    partitions = json.loads((path / "items.json").read_bytes())
+    (path / "items.json").write_bytes(json.dumps([[key, items[::-1]] for key, items in partitions]).encode())
+
+
+@pytest.mark.parametrize("harm", [swap_vectors, swap_items])
+def test_a_generation_that_was_written_by_somebody_without_the_key_is_set_aside(
+    root: Path, harm: Callable[[Path], None]
+) -> None:
+    """OH-21: vectors or items exchanged and the manifest's digests made anew: the seal is not theirs to make."""
+    path = publish(root, manifest(), built().dump())
+    harm(path)
+    rewrite(path, lambda fields: None, resealed=False)
+    loaded = read(root)
+    assert (loaded.generation, path.exists()) == (None, False)
+    assert loaded.why == "damaged: the manifest does not carry the seal of this ledger's key"
+
+
+def test_the_same_exchange_by_a_holder_of_the_key_is_not_told_from_an_index(root: Path) -> None:
+    """So it is the seal that finds it above, not something else."""
+    path = publish(root, manifest(), built().dump())
+    swap_vectors(path)
+    rewrite(path, lambda fields: None)
+    assert read(root).generation is not None
+
+
+def test_a_generation_sealed_with_another_key_is_set_aside(root: Path) -> None:
+    """A home that was copied beside another ledger key brings nothing in."""
+    publish(root, manifest(), built().dump())
+    assert read(root, seal=lambda manifest: "another").why.startswith("damaged: the manifest does not carry the seal")
+
+
 def test_a_manifest_cannot_name_a_file_elsewhere(root: Path) -> None:
     """No path in a manifest is followed."""
     path = publish(root, manifest(), built().dump())
@@ -235,8 +287,8 @@ def test_a_manifest_cannot_name_a_file_elsewhere(root: Path) -> None:
 def test_a_format_of_another_version_is_not_guessed_at(root: Path) -> None:
     """An unknown format is set aside, whatever it looks like."""
     path = publish(root, manifest(), built().dump())
-    rewrite(path, lambda fields: fields.update(format=2))
-    assert read(root).why == "foreign: format 2, this version reads 1"
+    rewrite(path, lambda fields: fields.update(format=3))
+    assert read(root).why == "foreign: format 3, this version reads 2"
 
 
 @pytest.mark.parametrize(
@@ -244,8 +296,6 @@ def test_a_format_of_another_version_is_not_guessed_at(root: Path) -> None:
     [
         ({"ledger": "ldg_2"}, "foreign"),
         ({"incarnation": "2"}, "foreign"),
-        ({"signature": "provider=test;model=b"}, "signature"),
-        ({"dimension": DIMENSION + 1}, "signature"),
         ({"size": 7}, "newer"),
         ({"size": 0}, "newer"),
         ({"digest_at": lambda position: None}, "newer"),
@@ -254,8 +304,6 @@ def test_a_format_of_another_version_is_not_guessed_at(root: Path) -> None:
     ids=[
         "ledger",
         "incarnation",
-        "model",
-        "dimension",
         "at the head",
         "no entries",
         "no entry",
@@ -263,7 +311,7 @@ def test_a_format_of_another_version_is_not_guessed_at(root: Path) -> None:
     ],
 )
 def test_a_generation_of_something_else_is_set_aside(root: Path, changes: dict[str, Any], word: str) -> None:
-    """A generation of another ledger, embedder or past, or ahead of a restored ledger, is never used."""
+    """A generation of another ledger or past, or ahead of a restored ledger, is never used."""
     path = publish(root, manifest(), built().dump())
     loaded = read(root, **changes)
     assert loaded.generation is None
@@ -271,12 +319,35 @@ def test_a_generation_of_something_else_is_set_aside(root: Path, changes: dict[s
     assert not path.exists()
 
 
-def test_both_signatures_are_named(root: Path) -> None:
-    """Whoever changed the model is told from what to what."""
-    publish(root, manifest(), built().dump())
-    why = read(root, signature="provider=test;model=b").why
-    assert SIGNATURE in why
-    assert "provider=test;model=b" in why
+@pytest.mark.parametrize("changes", [{"signature": "provider=test;model=b"}, {"dimension": DIMENSION + 1}])
+def test_a_generation_of_another_embedder_is_not_used_and_stays(root: Path, changes: dict[str, Any]) -> None:
+    """Whoever changed the model is told from what to what, and finds the former index where it was on going back."""
+    path = publish(root, manifest(), built().dump())
+    loaded = read(root, **changes)
+    assert (loaded.generation, loaded.other) == (None, SIGNATURE)
+    assert loaded.why == f"signature: built by {SIGNATURE}, configured is {changes.get('signature', SIGNATURE)}"
+    assert (signatures(root), path.exists()) == ([SIGNATURE], True)
+    assert read(root).generation is not None
+
+
+def test_a_generation_that_holds_nothing_is_nobodys(root: Path) -> None:
+    """An index that is still empty keeps nobody from choosing another embedder."""
+    publish(root, manifest(), built(0).dump())
+    loaded = read(root, signature="provider=test;model=b")
+    assert (loaded.generation, loaded.other, signatures(root)) == (None, None, [])
+
+
+def test_a_generation_behind_another_embedders_is_used(root: Path) -> None:
+    """A swap that was interrupted before the former generation went leaves both; each embedder finds its own."""
+    older = publish(root, manifest(5), built(10).dump())
+    kept = root.with_name("kept")
+    shutil.copytree(older, kept)
+    publish(root, manifest(9, signature="provider=test;model=b"), built(20).dump())
+    shutil.copytree(kept, older)
+    loaded = read(root)
+    assert loaded.generation is not None
+    assert (loaded.generation.path, loaded.other) == (older, None)
+    assert signatures(root) == ["provider=test;model=b", SIGNATURE]
 
 
 def test_the_generation_at_the_ledgers_last_entry_is_loaded(root: Path) -> None:
@@ -310,12 +381,12 @@ def test_only_the_last_generations_set_aside_are_kept(root: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from tests.contracts.test_generation import built, manifest
+from tests.contracts.test_generation import built, manifest, publish
 from projections.index import snapshot
 
 def killed(*_): os.kill(os.getpid(), signal.SIGKILL)
 setattr(snapshot, sys.argv[2], killed)
-snapshot.publish(Path(sys.argv[1]), manifest(9), built(20).dump())
+publish(Path(sys.argv[1]), manifest(9), built(20).dump())
 """
 
 
@@ -339,6 +410,16 @@ def test_a_writer_that_fails_leaves_the_last_good_generation(root: Path, monkeyp
     with pytest.raises(UnavailableError, match="No space left") as refused:
         publish(root, manifest(9), built(20).dump())
     assert (refused.value.code, refused.value.details["reason"]) == ("INDEX_UNAVAILABLE", "unwritable")
+    assert [child.name for child in root.iterdir()] == [path.name]
+    assert read(root).generation is not None
+
+
+def test_a_rename_that_fails_leaves_the_last_good_generation(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A generation that cannot be put in its place is INDEX_UNAVAILABLE, and the older one serves on."""
+    path = publish(root, manifest(5), built(10).dump())
+    with monkeypatch.context() as patched, pytest.raises(UnavailableError, match="Input/output error"):
+        patched.setattr(Path, "rename", partial(_raise, OSError(5, "Input/output error")))
+        publish(root, manifest(9), built(20).dump())
     assert [child.name for child in root.iterdir()] == [path.name]
     assert read(root).generation is not None
 

@@ -186,6 +186,16 @@ def test_one_bad_row_refuses_all_of_a_bulk_put(make: Make) -> None:
     assert len(index) == 0
 
 
+@pytest.mark.parametrize("shape", [(1, 4), (3, 4), (2, 3), (8,)])
+def test_rows_that_do_not_fit_their_items_are_refused_by_name(make: Make, shape: tuple[int, ...]) -> None:
+    """D43: as many rows as items, each of the index's dimension, or nothing is held."""
+    index = make(4)
+    with pytest.raises(UnavailableError) as refused:
+        index.put_many(["a", "b"], np.ones(shape, dtype=np.float32))
+    assert (refused.value.details["reason"], refused.value.details["expected"]) == ("wrong_dimension", [2, 4])
+    assert len(index) == 0
+
+
 def test_a_dump_is_a_copy_of_items_and_their_vectors(make: Make) -> None:
     """A dump says which vector is whose, and is not changed by what comes after it."""
     index = make(16)

@@ -34,7 +34,7 @@ from tests.house import WordsEmbedder
 
 Words = dict[str, Any]
 
-COUNTING = "counting"
+COUNTING, OTHER = "counting", "other"
 
 
 class Counting(WordsEmbedder):
@@ -47,6 +47,15 @@ class Counting(WordsEmbedder):
         """Return one unit vector for each text."""
         self.embedded += texts
         return super().embed(texts)
+
+
+class Other(Counting):
+    """Another embedder likewise: its vectors are not to be compared with those of the first."""
+
+    signature = "provider=test;model=other"
+
+
+BY_NAME: dict[str, type[Counting]] = {COUNTING: Counting, OTHER: Other}
 
 
 @dataclasses.dataclass
@@ -101,7 +110,9 @@ def main() -> None:
     """Do the one act that the first argument describes."""
     words: Words = json.loads(sys.argv[1])
     load = embedders.load
-    embedders.load = lambda name: Watched(made) if (made := Counting() if name == COUNTING else load(name)) else None
+    embedders.load = lambda name: (
+        Watched(made) if (made := BY_NAME[name]() if name in BY_NAME else load(name)) else None
+    )
     if "moment" in words:
         strike(words["moment"], words.get("nth", 1))
     if "linger_s" in words:
@@ -234,11 +245,19 @@ def say(answer: object) -> None:
     os.write(1, json.dumps(answer).encode() + b"\n")
 
 
+def reembed(words: Words) -> None:
+    """Build the index anew with the embedder that is configured, and say what that took."""
+    with open_gateway(**words["where"], replay=False) as gateway:
+        wait(words)
+        say(document(gateway.reembed()))
+
+
 ACTS: dict[str, Callable[[Words], None]] = {
     "remember": remember,
     "correct": correct,
     "bustle": bustle,
     "recover": recover,
+    "reembed": reembed,
     "import": import_peps,
     "visit": visit,
     "init": init,

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -265,6 +266,15 @@ def log_size(answer: Answer) -> int:
 def log_since(answer: Answer, size: int) -> str:
     """Return what the server has logged since its log was that long."""
     return (answer.state / "server.log").read_bytes()[size:].decode(errors="replace")
+
+
+def open_files(pid: int) -> set[str]:
+    """Return what a process holds open; a descriptor that it closes while we look is none of them."""
+    held: set[str] = set()
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            held.add(os.readlink(path))
+    return held
 
 
 def watcher_of(answer: Answer, limit_s: float = 30.0) -> int:

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.embedded import abandoned, places, remains, stop, wheel
 from gateway.embedded.locks import EXCLUSIVE, SHARED, take
-from tests.faults.embedded_home import House, kill, needs_root
+from tests.faults.embedded_home import House, kill, needs_root, open_files
 
 MONTH_S = 30 * 24 * 3600
 
@@ -64,8 +64,7 @@ def test_a_running_server_holds_its_copy(lived_in: House) -> None:
     """The postmaster itself keeps the lock on its binaries, whoever started it."""
     answer = lived_in.visit()
     copy = Path(os.readlink(f"/proc/{answer.postmaster}/exe")).parents[3]
-    held = [os.readlink(path) for path in Path(f"/proc/{answer.postmaster}/fd").iterdir()]
-    assert str(copy.with_name(f".{copy.name}.lock")) in held
+    assert str(copy.with_name(f".{copy.name}.lock")) in open_files(answer.postmaster)
 
 
 def test_a_cluster_of_a_deleted_temporary_home_is_removed(base: Path, tmp_path: Path) -> None:

@@ -40,8 +40,15 @@ def as_before_roles(server: Server) -> None:
         migrations.LATEST = latest
     with psycopg.connect(server.owner_dsn, autocommit=True) as owner:
         for table in TABLES:
-            copying = sql.SQL("INSERT INTO corrigenda.{0} SELECT * FROM newer.{0}")
-            owner.execute(copying.format(sql.Identifier(table)))
+            found = owner.execute(
+                "SELECT column_name FROM information_schema.columns"
+                " WHERE table_schema = 'corrigenda' AND table_name = %s",
+                [table],
+            )
+            columns = sql.SQL(", ").join(sql.Identifier(name) for (name,) in found)
+            copying = sql.SQL("INSERT INTO corrigenda.{0} ({1}) SELECT {1} FROM newer.{0}")
+            owner.execute(copying.format(sql.Identifier(table), columns))
+        owner.execute("UPDATE corrigenda.head SET projector = 1")
         owner.execute("DROP SCHEMA newer CASCADE")
         for role in ROLES:
             owner.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(role)))
@@ -106,7 +113,7 @@ def test_a_home_from_before_the_roles_opens(older: Path) -> None:
 
 
 def test_looking_at_a_home_from_before_the_roles_changes_no_table(older: Path) -> None:
-    """Without leave to make anything an older schema is SCHEMA_MISMATCH, as ever; `db migrate` then mends it."""
+    """Without leave to make anything an older schema is SCHEMA_MISMATCH; `db migrate` mends it, and says what next."""
     with open_bare(home=older, create=False) as bare:
         assert bare.schema_current() == "0001"
         for look in (bare.schema_check, bare.status, bare.verify):
@@ -116,7 +123,9 @@ def test_looking_at_a_home_from_before_the_roles_changes_no_table(older: Path) -
     with refused("SCHEMA_MISMATCH"):
         open_gateway(home=older, project="p", embedder="none", create=False)
     with open_bare(home=older) as bare:
-        assert bare.migrate() == {"before": "0001", "revision": LATEST}
+        done = bare.migrate()
+    assert (done["before"], done["revision"]) == ("0001", LATEST)
+    assert "corrigenda projections rebuild" in done["next"]
     with open_bare(home=older, create=False) as bare:
         assert bare.verify().ok
 

@@ -1,6 +1,5 @@
 """The embedded server's start: durable, reachable by its own user alone, one however many come at once."""
 
-import glob
 import os
 import pwd
 import re
@@ -24,6 +23,7 @@ from tests.faults.embedded_home import (
     caller,
     gone_after_s,
     needs_root,
+    open_files,
     ordinary,
     watcher_of,
 )
@@ -48,7 +48,7 @@ def test_settings_are_durable(running: Running) -> None:
 def test_nothing_listens_on_tcp(running: Running) -> None:
     """The postmaster holds no TCP socket."""
     _, answer = running
-    held = {os.readlink(path) for path in glob.glob(f"/proc/{answer.postmaster}/fd/*")}
+    held = open_files(answer.postmaster)
     inodes = {re.findall(r"\d+", target)[0] for target in held if target.startswith("socket:")}
     tables = [Path(f"/proc/{answer.postmaster}/net/{name}").read_text() for name in ("tcp", "tcp6")]
     rows = [line.split() for table in tables for line in table.splitlines()[1:]]

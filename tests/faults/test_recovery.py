@@ -178,7 +178,7 @@ def test_a_text_that_ends_the_process_is_parked(begun: Document, counting: Count
         kill("recover", begun, "before the embedding")
     with opened(begun) as gateway:
         done = gateway.recover()
-        assert (done.ok, done.parked, counting.embedded) == (False, 1, [])
+        assert (done.ok, done.parked, counting.embedded) == (False, 1, BEFORE[1:])
         (parked,) = gateway.outbox(parked=True).items
         assert (parked.id, parked.attempts) == (revision, ATTEMPTS_MAX)
         assert gateway.retry_outbox([seq]).ok

@@ -13,6 +13,7 @@ from psycopg import sql
 
 import corrigenda
 import migrations
+from gateway.bootstrap import open_gateway
 from gateway.service import Gateway
 from projections import embedders
 from projections.embedders import Embedder
@@ -71,6 +72,13 @@ class Here:
         self._opened.append(opened)
         return opened
 
+    def unreplayed(self, **settings: Any) -> Gateway:  # Any: what open_gateway takes
+        """Return the same, with what waits in the outbox left there."""
+        given = {"project": PROJECT, "actor": ACTOR, **settings}
+        opened = open_gateway(database_url=self.ledger_url, home=self.home, replay=False, **given)
+        self._opened.append(opened)
+        return opened
+
     def close(self) -> None:
         """Close what is still open."""
         for opened in self._opened:
@@ -87,9 +95,12 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def words_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put an embedder in place of the built-in one that needs no model; `none` stays none."""
+    """Put an embedder in place of the built-in one that needs no model; `none` stays none, an endpoint what it is."""
+    real = embedders.load
 
-    def load(name: str) -> Embedder | None:
+    def load(name: str, **endpoint: Any) -> Embedder | None:  # Any: base URL and key
+        if name.startswith(embedders.OPENAI):
+            return real(name, **endpoint)
         return None if name == embedders.NONE else WORDS
 
     monkeypatch.setattr(embedders, "load", load)

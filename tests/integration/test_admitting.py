@@ -1,5 +1,6 @@
 """Who vouches for what, and that a search for what is verified finds it from then on."""
 
+from cli import views
 from tests.house import last_position, refused
 from tests.integration.conftest import Here
 
@@ -69,6 +70,25 @@ def test_evidence_that_is_not_kept_is_none(open_here: Here, ledger_url: str) -> 
 
     assert refusal.details == {"hashes": [HASH]}
     assert last_position(ledger_url) == before
+
+
+def test_what_somebody_vouched_with_is_shown(open_here: Here) -> None:
+    """RM-97: given evidence that is kept, when it is admitted with, then the revision and its story name the hashes."""
+    ana, bo = open_here(), open_here(actor="human:bo")
+    first = ana.remember("the crane lifts twelve tonnes", memory_id="crane")
+    plate, log = (bo.add_evidence(body, name="plate").hash for body in (b"12 t", b"lifted 12 t"))
+    before = ana.history("crane").position
+
+    bo.admit("crane", reason="I read the plate", evidence=[plate, log])
+
+    assert ana.show("crane").evidence == ana.history("crane").items[0].evidence == (plate, log)
+    story = ana.explain("crane")
+    assert (story.evidence, [entry.evidence for entry in story.audit]) == ((plate, log), [(), (plate, log)])
+    assert ana.explain("crane", at=before).evidence == ()
+    told = views.explanation(story)
+    assert told.count(plate) == told.count(log) == 2
+    ana.correct("crane", "the crane lifts ten tonnes")
+    assert (ana.show("crane").evidence, ana.show(first.revision_id or "").evidence) == ((), (plate, log))
 
 
 def test_a_version_that_was_not_seen_is_not_admitted(open_here: Here) -> None:

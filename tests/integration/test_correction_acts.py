@@ -199,7 +199,7 @@ def test_what_an_agent_reports_waits_for_a_person(open_here: Here) -> None:
 
 def test_a_successor_says_the_same_but_for_its_value(gateway: Gateway, ledger_url: str) -> None:
     """Given a correction, when it is superseded, then one append ends it and records one that inherits the rest."""
-    old = gateway.record_correction(**EVERYTHING).correction_id or ""  # pyright: ignore[reportArgumentType]
+    old = gateway.record_correction(**EVERYTHING).correction_id or ""  # pyright: ignore[reportArgumentType] - as above
     before = last_position(ledger_url)
     receipt = gateway.supersede_correction(old, corrected_value="OTHC", reason="a typing error")
     assert types(written(ledger_url, above=before)) == ["correction.recorded", "correction.superseded"]

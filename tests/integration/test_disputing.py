@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,10 @@ def pair(gateway: Gateway) -> tuple[str, str]:
 
 
 def test_a_contradiction_from_end_to_end(gateway: Gateway, pair: tuple[str, str], ledger_url: str) -> None:
-    """LM-23, 29, 42 (by a person): contested, both are gone from search; promoted, r2 is there and r1 rejected."""
+    """Contested, both are gone from search; promoted, r2 is there and r1 rejected.
+
+    LM-23, LM-29, LM-42, by a person.
+    """
     first, second = pair
     before = last_position(ledger_url)
 
@@ -54,7 +58,7 @@ def test_a_contradiction_from_end_to_end(gateway: Gateway, pair: tuple[str, str]
 
 
 def test_a_promotion_over_a_head(gateway: Gateway, pair: tuple[str, str]) -> None:
-    """LM-30, 31, 32 (by a person): the head that is replaced has to be named, and is superseded by the winner."""
+    """LM-30, LM-31, LM-32 (by a person): the head that is replaced has to be named, and is superseded by the winner."""
     first, second = pair
     gateway.contest(first, second)
     for expected in (first, "m"):
@@ -75,7 +79,10 @@ def test_a_promotion_over_a_head(gateway: Gateway, pair: tuple[str, str]) -> Non
 
 
 def test_what_is_rejected_stays(gateway: Gateway, pair: tuple[str, str], ledger_url: str) -> None:
-    """LM-18, 19, 20, 21, 39 (by a person): nothing is deleted, and what cannot be rejected is left as it was."""
+    """Nothing is deleted, and what cannot be rejected is left as it was.
+
+    LM-18, LM-19, LM-20, LM-21, LM-39, by a person.
+    """
     first, second = pair
     with refused("INVALID_INPUT") as refusal:
         gateway.reject_revision("m")
@@ -107,7 +114,10 @@ def test_a_rejected_partner_leaves_the_other_waiting(gateway: Gateway, pair: tup
 
 
 def test_what_cannot_contradict_each_other(open_here: Here, pair: tuple[str, str], ledger_url: str) -> None:
-    """LM-24, 25, 35 (by a person): itself, another memory's, another kind's and another project's, and nobody's."""
+    """Itself, another memory's, another kind's and another project's, and nobody's.
+
+    LM-24, LM-25, LM-35, by a person.
+    """
     gateway = open_here()
     first, _ = pair
     other = revision(gateway.remember("another memory", kind="decision"))
@@ -216,3 +226,23 @@ def test_of_two_promotions_at_once_one_wins(open_here: Here) -> None:
         assert loser.code in ("INVALID_TRANSITION", "EXPECTED_ACTIVE_MISMATCH")
         assert ana.explain(f"m{number}").head == winner.revision_id
         assert sorted(states(ana, f"m{number}")) == ["active", "rejected"]
+
+
+def test_each_act_of_a_review_takes_its_own_arguments(gateway: Gateway, pair: tuple[str, str], ledger_url: str) -> None:
+    """LM-27, LM-28 (by a person): no contest without the other, no other and no expected head where none belongs."""
+    first, second = pair
+    acts: Any = gateway  # Any: arguments that no act takes
+    before = last_position(ledger_url)
+    with refused("VALIDATION_FAILED"):
+        acts.contest(first, None)
+    for wrong in (
+        lambda: acts.contest(first),
+        lambda: acts.contest(first, second, expected_active=first),
+        lambda: acts.reject_revision(second, expected_active=first),
+        lambda: acts.reject_revision(second, first),
+        lambda: acts.promote(second, first),
+        lambda: acts.admit(second, first, reason="r"),
+    ):
+        with pytest.raises(TypeError):
+            wrong()
+    assert last_position(ledger_url) == before

@@ -252,6 +252,72 @@ def test_what_cannot_be_written_is_not_recorded(open_here: Here, tmp_path: Path)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".taken")]
 
 
+def test_an_export_that_is_asked_for_again_is_the_same(open_here: Here, tmp_path: Path) -> None:
+    """RC-14: the same key hands out what was recorded, also where the bundle is gone by now, and records nothing."""
+    gateway = open_here()
+    remembered(gateway)
+    target = tmp_path / "bundle.tar"
+    again: dict[str, Any] = {"idempotency_key": "k1", "recipient": "ana"}
+    first = gateway.export_supersession(["deploys"], target, **again)
+    kept = gateway.export_supersession(["deploys"], target, **again)
+    gateway.correct("deploys", "Deploys happen on Fridays.")
+    target.unlink()
+    made = gateway.export_supersession(["deploys"], target, **again)
+    assert [one.replayed for one in (first, kept, made)] == [False, True, True]
+    assert {(one.position, one.size, one.root, one.events) for one in (first, kept, made)} == {
+        (first.position, first.size, first.root, first.events)
+    }
+    found = verify_bundle(target, key_of(open_here))
+    assert (found.exit_code, found.size, found.root) == (0, first.size, first.root)
+    counted = rows(open_here.ledger_url, "SELECT count(*) FROM corrigenda.log_entry WHERE type = 'export.made.v1'")
+    assert counted == [(1,)]
+
+
+def test_a_key_is_not_used_for_another_export(open_here: Here, tmp_path: Path) -> None:
+    """RC-16: for another recipient, or with other texts, a used key is refused, and nothing is handed out."""
+    gateway = open_here()
+    remembered(gateway)
+    gateway.export_supersession(["deploys"], tmp_path / "a", with_payloads="none", idempotency_key="k1")
+    shutil.rmtree(tmp_path / "a")
+    others: list[dict[str, Any]] = [{"with_payloads": "all"}, {"with_payloads": "none", "recipient": "bob"}]
+    for settings in others:
+        with pytest.raises(CorrigendaError) as caught:
+            gateway.export_supersession(["deploys"], tmp_path / "a", idempotency_key="k1", **settings)
+        assert caught.value.code == "IDEMPOTENCY_KEY_REUSED"
+    assert not (tmp_path / "a").exists()
+
+
+MISTAKES: dict[str, dict[str, Any]] = {
+    "ids": {"ids": None},
+    "letters": {"ids": "deploys"},
+    "out": {"out": 5},
+    "zip": {"out": "bundle.zip"},
+    "payloads": {"with_payloads": 5},
+    "complete": {"complete": "no"},
+    "as_of": {"as_of": b"x"},
+}
+
+
+@pytest.mark.parametrize("what", MISTAKES)
+def test_an_export_is_checked_at_the_door(open_here: Here, tmp_path: Path, what: str) -> None:
+    """Whatever cannot be asked is VALIDATION_FAILED, and no other error."""
+    gateway = open_here()
+    remembered(gateway)
+    settings: dict[str, Any] = {"ids": ["deploys"], "out": tmp_path / "bundle", **MISTAKES[what]}
+    with pytest.raises(CorrigendaError) as caught:
+        gateway.export_supersession(**settings)
+    assert caught.value.code == "VALIDATION_FAILED"
+
+
+def test_a_future_is_not_exported(open_here: Here, tmp_path: Path) -> None:
+    """A position that the ledger has not reached is not the present."""
+    gateway = open_here()
+    remembered(gateway)
+    with pytest.raises(CorrigendaError) as caught:
+        gateway.export_supersession(["deploys"], tmp_path / "bundle", as_of="999999")
+    assert caught.value.code == "EVENT_NOT_FOUND"
+
+
 def test_who_may_not_export_gets_nothing(open_here: Here, tmp_path: Path) -> None:
     """XC-09: an agent does not export, and nothing is written."""
     remembered(open_here())
@@ -434,6 +500,45 @@ def test_a_link_in_a_directory_is_refused(bundle: Handed, tmp_path: Path) -> Non
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
     assert exits(bundle.path, bundle.key) == (14, 14)
+
+
+def test_an_empty_directory_is_no_part_of_a_bundle(bundle: Handed) -> None:
+    """Nothing else lies in a bundle, not even nothing."""
+    (bundle.path / "more").mkdir()
+    assert verify_bundle(bundle.path, bundle.key).exit_code == 14
+
+
+def test_a_directory_is_no_listing(bundle: Handed) -> None:
+    """What lies in the place of the listing and is no file is tampering, and no mistake of the caller's."""
+    (bundle.path / layout.FILES).unlink()
+    (bundle.path / layout.FILES).mkdir()
+    assert verify_bundle(bundle.path, bundle.key).exit_code == 14
+
+
+@pytest.mark.parametrize("form", [tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT])
+def test_a_tar_file_is_plain_and_ends(bundle: Handed, tmp_path: Path, form: int) -> None:
+    """Another dialect of tar, and a file without its end, are no bundle."""
+    names = sorted(path.relative_to(bundle.path).as_posix() for path in bundle.path.rglob("*") if path.is_file())
+    names.remove(layout.FILES)
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w", format=form) as tar:
+        for name in (layout.FILES, *names):
+            content = (bundle.path / name).read_bytes()
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    whole = raw.getvalue()
+    (tmp_path / "whole.tar").write_bytes(whole)
+    assert verify_bundle(tmp_path / "whole.tar", bundle.key).exit_code == (0 if form == tarfile.USTAR_FORMAT else 14)
+    (tmp_path / "cut.tar").write_bytes(whole.rstrip(b"\0"))
+    assert verify_bundle(tmp_path / "cut.tar", bundle.key).exit_code == 14
+
+
+def test_an_empty_origin_is_a_mistake_of_the_caller(bundle: Handed) -> None:
+    """An origin that was asked for and is empty, as an unset variable gives, does not switch the check off."""
+    with pytest.raises(CorrigendaError) as caught:
+        verify_bundle(bundle.path, bundle.key, origin="")
+    assert caught.value.code == "VALIDATION_FAILED"
 
 
 def test_ten_thousand_signatures_are_too_many(bundle: Handed) -> None:

@@ -86,6 +86,22 @@ def test_another_kind_under_no_name_begins_anew(gateway: Gateway) -> None:
     assert (shown.version, shown.supersedes, shown.kind) == (1, (), "decision")
 
 
+@pytest.mark.parametrize("act", ["forget", "revoke"])
+def test_who_withdraws_a_text_is_told_where_else_it_stands(gateway: Gateway, act: str) -> None:
+    """A correction is a record of its own: the receipt names those that still say it, also when it is told again."""
+    gateway.remember("Berlin", memory_id="office")
+    recorded = gateway.record_correction(
+        agent="bot", original_value="Berlin", corrected_value="Hamburg", memory="office", reason="moved"
+    )
+    how = {"reason": "private", "idempotency_key": "k1"}
+    first, again = (getattr(gateway, act)("office", **how) for _ in range(2))
+    said = f"correction_untouched: {recorded.correction_id} still says it; revoke it too if that is wrong"
+    assert said in first.warnings and said in again.warnings and again.replayed
+    gateway.restore("office")
+    gateway.revoke_correction(recorded.correction_id or "", reason="private")
+    assert said not in getattr(gateway, act)("office", reason="private").warnings
+
+
 def test_one_tombstone_stands_for_each_source(gateway: Gateway, ledger_url: str) -> None:
     """Given a text from two sources, when it is forgotten and restored, each of them gets and loses its tombstone."""
     gateway.remember("rumour", sources=["chat", "mail"], memory_id="rumour")

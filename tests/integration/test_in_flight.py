@@ -28,7 +28,7 @@ def running(ledger_url: str, act: "Callable[[], Receipt]") -> "Generator[Future[
 
 
 def test_a_key_whose_request_still_runs_is_told_so(gateway: Gateway, ledger_url: str) -> None:
-    """RC-15: given a request that runs, the same key again is REQUEST_IN_FLIGHT with a time; afterwards a replay."""
+    """RC-15, RC-38: given a request that runs, its key is REQUEST_IN_FLIGHT with a time; afterwards a replay."""
     gateway.remember("before")
     with running(ledger_url, lambda: gateway.remember("a", idempotency_key="k")) as first:
         for content in ("a", "b"):

@@ -99,7 +99,10 @@ class TestExplainAt:
         gateway, (first, second, *_) = pump
         with refused("MEMORY_NOT_FOUND") as early:
             gateway.explain("pump", at=0)
-        assert "not there yet" in early.error.message
+        assert "not there yet at position 0" in early.error.message
+        with refused("MEMORY_NOT_FOUND") as before_all:
+            gateway.explain("pump", at="1999-01-01T00:00:00Z")
+        assert "not there yet before the ledger's first append" in before_all.error.message
         with refused("MEMORY_NOT_FOUND"):
             gateway.explain(second.revision_id or "", at=first.position)
 

@@ -38,8 +38,9 @@ def test_the_oracle_sees_disorder_in_the_index(gateway: Gateway, open_here: Here
     """XC-02: given a generation that holds an item of no head, when the house is looked at, then the oracle fails."""
     gateway.remember("a", memory_id="m")
     gateway.search("a")
-    index: Any = gateway._relay._index  # Any: planting in the replica what no event put there
+    index: Any = gateway._relay.replica  # Any: planting in the replica what no event put there
     index.put(next(iter(index.items().values())), "mem_X/rev_X", WORDS.embed(["b"])[0])
+    gateway.index.frozen = True  # else what is wrong would be mended at the end
     gateway.close()
     open_here.broken = True
 

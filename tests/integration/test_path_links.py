@@ -129,3 +129,21 @@ def test_links_stay_within_a_project(open_here: Here, ledger_url: str) -> None:
         anyone.link(mine.revision_id or "", theirs.revision_id or "")
 
     assert last_position(ledger_url) == before
+
+
+def test_a_link_is_held_to_the_version_of_the_newer(five: Gateway, ledger_url: str) -> None:
+    """XC-03, RC-24: given NEW at another version than was expected, then neither link nor unlink is stored."""
+    five.correct("b", "text of b, mended")
+    five.link("a", "b", if_revision=1)
+    before = last_position(ledger_url)
+
+    for ask in (
+        lambda: five.link("a", "c", if_revision=1),
+        lambda: five.unlink("a", "b", reason="r", if_revision=3),
+    ):
+        with refused("STALE_REVISION") as refusal:
+            ask()
+        assert refusal.details["found"] == 2
+
+    assert last_position(ledger_url) == before
+    five.unlink("a", "b", reason="r", if_revision=2)

@@ -203,7 +203,7 @@ def test_an_unknown_embedder_is_named(ledger_url: str, home: Path) -> None:
     with refused("VALIDATION_FAILED") as refusal:
         corrigenda.open(ledger_url, home=home, project="p", embedder="x").close()
 
-    assert refusal.details["known"] == ["builtin", "none"]
+    assert refusal.details["known"] == ["builtin", "openai:MODEL", "none"]
 
 
 def test_doctor_calls_no_key_well_while_the_database_does_not_answer(home: Path) -> None:

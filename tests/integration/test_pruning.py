@@ -81,7 +81,7 @@ def test_old_learnings_of_machines_go(aged: Gateway, ledger_url: str) -> None:
     assert states(aged) == {"retired": "retired", "contradicted": "retired"}
     before = last_position(ledger_url)
 
-    done = aged.prune("90d")
+    done = aged.prune("90d", reason="spring")
 
     assert states(aged) == {
         "extracted": "retired", "of-bo": "retired", "agents": "retired", "retired": "retired",
@@ -90,6 +90,7 @@ def test_old_learnings_of_machines_go(aged: Gateway, ledger_url: str) -> None:
     told = written(ledger_url, above=before)
     assert types(told) == ["memory.retired"] * 3 + ["memory.forgotten", "tombstone.set"]
     assert {event.facts["cause"] for event in told[:4]} == {"prune"}
+    assert {(aged.show_event(event.seq).payload or {})["reason"] for event in told[:4]} == {"spring"}
     assert list(done.retired) == [aged.show(name).revision_id for name in ("extracted", "of-bo", "agents")]
     assert list(done.forgotten) == [aged.show("contradicted").revision_id]
 
@@ -145,6 +146,25 @@ def test_pages_come_to_the_same(aged: Gateway, monkeypatch: pytest.MonkeyPatch) 
     done = aged.prune("90d")
 
     assert (len(done.retired), len(done.forgotten)) == (3, 1)
+
+
+def test_a_pruning_leaves_other_projects_alone(open_here: Here, days: Days, ledger_url: str) -> None:
+    """D28: given two projects with the same names and texts, when one is pruned, then the other's are as they were."""
+    pruned, spared = (open_here(clock=days, project=project) for project in ("atlas", "atlas2"))
+    for gateway in (pruned, spared):
+        gateway.remember("extracted", memory_id="rule-1", **LEARNED)
+        gateway.remember("contradicted", memory_id="rule-2", sources=["chat"], **LEARNED)
+        invalidate(gateway, "rule-2")
+    days.move_on(91)
+    stood = [spared.explain(name).audit for name in ("rule-1", "rule-2")]
+
+    done = pruned.prune("90d")
+
+    assert (len(done.retired), len(done.forgotten)) == (1, 1)
+    assert [spared.explain(name).audit for name in ("rule-1", "rule-2")] == stood
+    assert [spared.show(name).state for name in ("rule-1", "rule-2")] == ["active", "retired"]
+    tombstones = [event.stream for event in written(ledger_url) if event.type == "tombstone.set.v1"]
+    assert len(tombstones) == 1
 
 
 # ---------------------------------------------------------------- extracted learnings

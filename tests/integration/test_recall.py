@@ -27,7 +27,7 @@ Past corrections (avoid repeating these mistakes):
 
 def record(gateway: Gateway, **given: object) -> str:
     """Record the seed's correction, with something else in it where that is given."""
-    return gateway.record_correction(**{**SEED, **given}).correction_id or ""  # pyright: ignore[reportArgumentType]
+    return gateway.record_correction(**{**SEED, **given}).correction_id or ""  # pyright: ignore[reportArgumentType] - mixed
 
 
 def found(gateway: Gateway, query: str = "chargeCode THC", **asked: object) -> list[str]:
@@ -122,7 +122,7 @@ def test_an_index_that_lies_about_corrections_is_not_believed(gateway: Gateway) 
     """AG-43, G7: entries of nobody, of another kind or in another's place are dropped, and take no one's place."""
     memory, own = gateway.remember("THC"), record(gateway)
     assert found(gateway, agent="ap-reconciler") == [own]
-    index: Any = gateway.index._index  # Any: planting in the replica what no event put there
+    index: Any = gateway.index.replica  # Any: planting in the replica what no event put there
     space = index.partition_of(f"{own}/{own}")
     planted = [f"cor_01J9ZK{number:020d}/cor_01J9ZK{number:020d}" for number in range(30)]
     planted += [f"{memory.memory_id}/{memory.revision_id}", "nonsense"]

@@ -31,7 +31,7 @@ LOOK_ALIKES = {
 
 
 def test_a_project_is_its_very_name(open_here: Here) -> None:
-    """LM-46: given a memory of one project, when a look-alike is asked, then MEMORY_NOT_FOUND and none of its rows."""
+    """LM-46: given what one project keeps and set, when a look-alike is asked, then none of it is found or so."""
     for number, (mine, other) in enumerate(LOOK_ALIKES.values()):
         with open_here(project=mine) as owner, open_here(project=other) as stranger:
             name, text = f"gate-{number}", f"gate {number} is green"
@@ -43,6 +43,19 @@ def test_a_project_is_its_very_name(open_here: Here) -> None:
             stranger.remember(f"gate {number} is red", memory_id=name)
             assert {text, f"gate {number} is red"} & contents(owner) == {text}
             assert {text, f"gate {number} is red"} & contents(stranger) == {f"gate {number} is red"}
+            assert_apart(owner, stranger, number)
+
+
+def assert_apart(owner: Gateway, stranger: Gateway, number: int) -> None:
+    """Fail if another project finds the evidence that one keeps, or has what it sets."""
+    name, stood = "corrections.top_k", stranger.show_policy().values["corrections.top_k"]
+    kept = owner.add_evidence(f"evidence {number}".encode())
+    owner.set_policy({name: str(50 + number)})
+    assert owner.read_evidence(kept.hash) == f"evidence {number}".encode()
+    for ask in (stranger.show_evidence, stranger.read_evidence):
+        with refused("EVIDENCE_NOT_FOUND"):
+            ask(kept.hash)
+    assert (owner.show_policy().values[name], stranger.show_policy().values[name]) == (str(50 + number), stood)
 
 
 @pytest.mark.parametrize("segment", ["agent", "user", "session"])
@@ -64,6 +77,25 @@ _NEXT = {"agent": "user", "user": "session", "session": "agent"}
 def contents(gateway: Gateway, **reader: Any) -> set[str | None]:
     """Return what a project's memories say to a reader."""
     return {item.content for item in gateway.iterate_memories(**reader)}
+
+
+def test_a_correction_is_shown_to_its_very_agent(gateway: Gateway) -> None:
+    """AG-12, LM-46: given a correction of one agent and entity, a look-alike lists, finds and renders nothing of it."""
+    for number, (mine, other) in enumerate(LOOK_ALIKES.values()):
+        entity = f"entity {number} {mine}"
+        mark = gateway.record_correction(
+            agent=mine, entity_key=entity, original_value="THC", corrected_value="DTHC"
+        ).correction_id
+        asks: list[tuple[dict[str, Any], bool]] = [
+            ({"agent": mine, "entity_key": entity}, True),
+            ({"agent": other}, False),
+            ({"agent": mine, "entity_key": f"entity {number} {other}"}, False),
+        ]
+        for asked, is_seen in asks:
+            listed = {item.correction_id for item in gateway.list_corrections(**asked)}
+            found = {hit.correction_id for hit in gateway.search_corrections("THC", k=50, **asked).hits}
+            block = gateway.render_corrections("THC", k=50, **asked).text
+            assert (mark in listed, mark in found, f"entity {number} " in block) == (is_seen,) * 3, asked
 
 
 def test_segments_do_not_run_together(open_here: Here) -> None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ from ledger.flush import Flush
 from ledger.store import QUERIES, Store, Write
 from tests.house import last_position, refused, rows, tamper, types, written
 from tests.integration.conftest import Here
+from tests.integration.other_process import answer
 
 SCRIPT = Path(__file__).with_name("other_process.py")
 DEADLINE_S = 30
@@ -183,6 +185,30 @@ def test_of_corrections_at_once_one_wins(gateway: Gateway, open_here: Here, ledg
     assert [seq for (seq,) in rows(ledger_url, "SELECT seq FROM corrigenda.event ORDER BY seq")] == [
         *range(last_position(ledger_url) + 1)
     ]
+
+
+@pytest.mark.parametrize("rounds", [4, pytest.param(100, marks=pytest.mark.soak)])
+def test_of_eight_contenders_one_wins_and_seven_are_told_who(
+    gateway: Gateway, other: Other, open_here: Here, rounds: int
+) -> None:
+    """RC-13: given one head, when 4 threads in each of 2 processes correct it, one wins, and 7 are told which."""
+    mine = [gateway, open_here(actor="human:cy")]
+    heads = [gateway.show("m").revision_id]
+    for turn in range(rounds):
+        other.ask("at_once", heads[-1], [f"there {turn} {number}" for number in range(4)])
+        with ThreadPoolExecutor(4) as threads:
+            wishes = [(mine[number % 2], "correct", (heads[-1], f"here {turn} {number}"), {}) for number in range(4)]
+            told = list(threads.map(lambda wish: answer(*wish), wishes))
+        told += other.answer()["ok"]
+
+        (winner,) = [one["ok"][0] for one in told if "ok" in one]
+        lost = [(one["code"], one["details"]["superseded_by"]) for one in told if "code" in one]
+        assert lost == [("MEMORY_ALREADY_SUPERSEDED", [winner])] * 7
+        heads.append(winner)
+
+    chain = gateway.history("m").items
+    assert [item.revision_id for item in chain] == heads
+    assert [item.superseded_by for item in chain] == [*((head,) for head in heads[1:]), ()]
 
 
 def test_many_writers_leave_no_gap(open_here: Here, ledger_url: str) -> None:

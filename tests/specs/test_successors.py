@@ -264,8 +264,14 @@ def test_a_merge_and_split_state_every_edge_of_the_lineage() -> None:
 
 def test_a_merge_may_keep_the_text() -> None:
     """Another memory ends in it, so something changed all the same."""
+
+    def check(event: Event, state: LineageState) -> None:
+        assert state.head == B
+        assert state.revisions[B].content == state.revisions[A].content
+        assert state.revisions[B].supersedes == (A, "rev_x")
+
     wish = msgspec.structs.replace(correct(A, B, "one"), merged=("rev_x",))
-    ONE.when(wish).then(lambda _, state: None)
+    ONE.when(wish).then(check)
 
 
 def test_a_further_successor_begins_a_memory_over_all_predecessors() -> None:

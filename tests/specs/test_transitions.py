@@ -134,7 +134,10 @@ def outcome(before: Given[Command, LineageState], command: Command) -> str:
 
 @pytest.mark.parametrize("standing", STANDINGS)
 def test_every_act_on_every_standing(standing: str) -> None:
-    """LM-18, 19, 20, 21, 26, 34, RC-10, 11, 42: each act on each standing comes out as the table says."""
+    """Each act on each standing comes out as the table says.
+
+    LM-18, LM-19, LM-20, LM-21, LM-26, LM-34, RC-10, RC-11, RC-42.
+    """
     before = held(STANDINGS[standing], C)
     assert standing_of(before.state) == standing
 

@@ -1,29 +1,36 @@
 """Every verb that writes, by every kind of actor, from Python and from the command line: one table of who may."""
 
+import json
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_hands import Answer
 from cli_hands import corrigenda as command_line
 
 import corrigenda
 from gateway import bootstrap
 from gateway.service import Gateway
 from ledger.errors import ForbiddenError
-from tests.house import last_position
+from tests.house import last_position, rows
 from tests.integration.planting import hold, invalidate
+from tests.pep_histories import packed
 
 ACTORS = ("agent:scout", "human:bo", "service:backup")
 MAY = {
     "write": {"agent", "human"}, "contest": {"agent", "human"}, "correct": {"human"}, "decide": {"human"},
-    "admit": {"human"}, "revoke": {"human"}, "admin": {"human"},
+    "admit": {"human"}, "revoke": {"human"}, "admin": {"human"}, "recover": {"human"}, "export": {"human"},
 }  # fmt: skip
 WHY = ("--reason", "r")
 
+NOUNS = ("corrections", "evidence", "policy", "projections", "import", "export")  # words of `memories` go without it
+RECORD: dict[str, Any] = {"agent": "a", "original_value": "x", "corrected_value": "y"}
+RECORD_WORDS = ("--agent", "a", "--original-value", "x", "--corrected-value", "y")
+
 # What a verb needs, how it is called, and the words that say the same. All are tried dry, so none changes another's
-# ground; prune and policy, which the operator alone may, come last.
+# ground; what the operator alone may comes last.
 Act = tuple[str, Callable[[Gateway], object], tuple[str, ...]]
 ACTS: dict[str, Act] = {
     "remember": ("write", lambda c: c.remember("x", dry_run=True), ("remember", "x")),
@@ -52,9 +59,49 @@ ACTS: dict[str, Act] = {
     "promote": ("decide", lambda c: c.promote(HELD["open"], dry_run=True), ("promote", "OPEN")),
     "reject": ("decide", lambda c: c.reject_revision(HELD["open"], dry_run=True), ("reject", "OPEN")),
     "admit": ("admit", lambda c: c.admit("live", reason="r", dry_run=True), ("admit", "live", *WHY)),
+    "record": (
+        "write", lambda c: c.record_correction(**RECORD, dry_run=True), ("corrections", "record", *RECORD_WORDS)
+    ),
+    "record with a memory": (
+        "write correct",
+        lambda c: c.record_correction(**RECORD, memory="live", dry_run=True),
+        ("corrections", "record", *RECORD_WORDS, "--memory", "live"),
+    ),
+    "confirm": (
+        "decide", lambda c: c.confirm_correction(HELD["told"], dry_run=True), ("corrections", "confirm", "TOLD")
+    ),
+    "supersede a correction": (
+        "correct",
+        lambda c: c.supersede_correction(HELD["told"], corrected_value="z", dry_run=True),
+        ("corrections", "supersede", "TOLD", "--corrected-value", "z"),
+    ),
+    "revoke a correction": (
+        "revoke",
+        lambda c: c.revoke_correction(HELD["told"], reason="r", dry_run=True),
+        ("corrections", "revoke", "TOLD", *WHY),
+    ),
+    "evidence": ("write", lambda c: c.add_evidence(__file__, dry_run=True), ("evidence", "add", __file__)),
+    "policy": (
+        "admin", lambda c: c.set_policy({"mode": "agent_lifecycle"}, dry_run=True),
+        ("policy", "set", "mode=agent_lifecycle"),
+    ),
     "prune": ("admin", lambda c: c.prune("1d", dry_run=True), ("prune", "--older-than", "1d")),
 }  # fmt: skip
 HELD: dict[str, str] = {}
+
+# The verbs that cannot be tried dry. PATH is a file that is there for `import`, and one that is not for `export`.
+DONE: dict[str, tuple[str, Callable[[Gateway, Path], object], tuple[str, ...]]] = {
+    "import": ("admin", lambda c, path: c.import_peps(path), ("import", "PATH", "--format", "peps")),
+    "rebuild": ("recover", lambda c, _: c.rebuild(), ("projections", "rebuild")),
+    "export": (
+        "export", lambda c, path: c.export_supersession(["live"], path),
+        ("export", "supersession", "live", "--out", "PATH"),
+    ),
+}  # fmt: skip
+PEP = {
+    "at": 1, "pep": 1, "title": "T", "status": "Draft", "type": "Process", "replaces": [], "superseded_by": [],
+    "abstract": "", "changed": [],
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -65,7 +112,7 @@ def gateways(ledger_url: str, home: Path) -> Iterator[dict[str, Gateway]]:
     ana = opened["human:ana"]
     for name in ("live", "retired", "revoked", "forgotten", "open"):
         ana.remember(f"this is {name}", memory_id=name)
-    ana.remember("invalidated", memory_id="invalidated", kind="learning", user="u")
+    ana.remember("invalidated", memory_id="invalidated", kind="learning", user="u", visibility="project")
     ana.link("retired", "revoked")
     ana.retire("retired")
     ana.revoke("revoked", reason="r")
@@ -74,6 +121,7 @@ def gateways(ledger_url: str, home: Path) -> Iterator[dict[str, Gateway]]:
     opened["agent:scout"].remember("this is an agent's", memory_id="agents")
     HELD.update({name: hold(ana, name, "held") for name in ("agents", "open")})
     ana.contest("open", HELD["open"])
+    HELD["told"] = opened["agent:scout"].record_correction(**RECORD).correction_id or ""
     yield opened
     for gateway in opened.values():
         gateway.close()
@@ -107,15 +155,45 @@ def test_the_table_of_default_permissions(shared: dict[str, Gateway], actor: str
     """XC-09: each verb by each kind of actor is done or refused as the table says, in Python and by words alike."""
     before = last_position(ledger_url)
     for name, (permission, act, words) in ACTS.items():
-        expected = None if actor.partition(":")[0] in MAY[permission] else permission
+        expected = missing(permission, actor)
         assert needed(act, shared[actor]) == expected, name
 
-        named = [{"HELD": HELD["agents"], "OPEN": HELD["open"]}.get(word, word) for word in words]
-        told = command_line("--actor", actor, "memories", *named, "--dry-run")
-        assert told.code == (0 if expected is None else 4), (name, told.err)
-        if expected is not None:
-            assert told.out == "" and told.err.startswith("error FORBIDDEN_ACTOR") and f"'{expected}'" in told.err
+        meant = {"HELD": HELD["agents"], "OPEN": HELD["open"], "TOLD": HELD["told"]}
+        named = [*(() if words[0] in NOUNS else ("memories",)), *(meant.get(word, word) for word in words)]
+        assert_told(command_line("--actor", actor, *named, "--dry-run"), expected, name)
     assert last_position(ledger_url) == before
+
+
+@pytest.mark.parametrize("actor", ACTORS)
+def test_the_table_for_what_cannot_be_tried_dry(
+    shared: dict[str, Gateway], actor: str, ledger_url: str, tmp_path: Path
+) -> None:
+    """XC-09: import, rebuild and export by each kind of actor are done, or refused with nothing written, as said."""
+    made = "SELECT (SELECT max(seq) FROM corrigenda.event), gen FROM corrigenda.head"
+    for name, (permission, act, words) in DONE.items():
+        expected = missing(permission, actor)
+        paths = [tmp_path / f"{name}-{number}.tar.gz" for number in range(2)]
+        if name == "import":
+            paths = [packed(path, [json.dumps(PEP).encode() + b"\n"]) for path in paths]
+        before = rows(ledger_url, made)
+        assert needed(lambda gateway, act=act, path=paths[0]: act(gateway, path), shared[actor]) == expected, name
+        named = [str(paths[1]) if word == "PATH" else word for word in words]
+        assert_told(command_line("--actor", actor, *named), expected, name)
+        assert (rows(ledger_url, made) == before) is (expected is not None), name
+        if name == "export":
+            assert [path.exists() for path in paths] == [expected is None] * 2
+
+
+def missing(permission: str, actor: str) -> str | None:
+    """Return the first of the permissions an act needs that an actor has not."""
+    return next((one for one in permission.split() if actor.partition(":")[0] not in MAY[one]), None)
+
+
+def assert_told(told: Answer, expected: str | None, name: str) -> None:
+    """Fail unless a command line was carried out, or refused for the permission that was expected."""
+    assert told.code == (0 if expected is None else 4), (name, told.err)
+    if expected is not None:
+        assert told.out == "" and told.err.startswith("error FORBIDDEN_ACTOR") and f"'{expected}'" in told.err
 
 
 def test_no_word_gives_trust(shared: dict[str, Gateway], ledger_url: str) -> None:

@@ -338,3 +338,52 @@ def test_what_takes_the_place_of_what(ledger: str) -> None:
     assert answer("explain", merged["revision_id"])["superseded_by"] == split["successors"]
     assert corrigenda("lineage", "home").code == corrigenda("log", "--graph").code == 0
     assert refused(corrigenda("memories", "supersede", "flat", "--with", "x"), "INVALID_TRANSITION")
+
+
+def test_a_document_is_the_same_in_any_order_and_spacing(ledger: str, tmp_path: Path) -> None:
+    """RC-17, RC-39: one key and one document with its keys in another order is a replay; with another field, exit 2."""
+    file, before = tmp_path / "request.json", last(ledger)
+    said = [
+        '{"content": "once", "tags": ["a", "b"], "kind": "task"}',
+        '{\n\t"kind":"task" ,\n\t"tags":["a","b"],"content":"once"\n}\n',
+        '{"content": "once", "tags": ["b", "a"], "kind": "task"}',
+    ]
+    words = ("memories", "remember", "--input", str(file), "--idempotency-key", "k1")
+    for text, replayed in zip(said, (False, True), strict=False):
+        file.write_text(text)
+        assert answer(*words)["replayed"] is replayed
+    stored = last(ledger)
+    file.write_text(said[2])
+    assert refused(corrigenda(*words), "IDEMPOTENCY_KEY_REUSED")
+    for unknown in ("signal", "trust", "Content"):
+        file.write_text(json.dumps({"content": "once", unknown: "x"}))
+        done = corrigenda(*words)
+        assert (done.code, repr(unknown) in done.err) == (2, True)
+    assert last(ledger) == stored > before
+
+
+def test_what_waits_is_counted_and_named_by_words(ledger: str) -> None:
+    """LM-03, LM-37, RC-03: a held text is processing in receipt, list and status; a bare correction has no reason."""
+    held = answer("memories", "remember", "user lives in Kiel", "--id", "home", "--predecessor", "home", "--hold")
+    assert (held["state"], held["trust"]) == ("processing", "unverified")
+    assert answer("status")["memories"] == {"active": 1, "superseded": 1, "processing": 1}
+    assert answer("memories", "publish", held["revision_id"])["state"] == "active"
+    done = answer("memories", "correct", "home", "user lives in Bonn")
+    assert answer("show", str(done["position"]))["payload"]["reason"] is None
+
+
+def test_a_refusal_says_when_to_come_again_only_if_that_helps(ledger: str) -> None:
+    """RC-38: a conflict that stays is exit 5, with no time to try again."""
+    done = corrigenda("-o", "json", "memories", "correct", "home", "x", "--if-revision", "1")
+    told = json.loads(done.out or done.err)
+    fault = told.get("error", told)
+    assert (done.code, fault["code"], fault["retry_after_ms"]) == (5, "STALE_REVISION", None)
+
+
+def test_sources_by_words(ledger: str) -> None:
+    """LM-15: sources are shown beside a memory that stays unverified."""
+    rev = answer("memories", "remember", "the gate is green", "--source", "guide p. 3")["revision_id"]
+    shown = answer("show", rev)
+    assert (shown["provenance"]["sources"], shown["trust"]) == (["guide p. 3"], "unverified")
+    told = corrigenda("show", rev).out
+    assert "guide p. 3" in told and "unverified" in told

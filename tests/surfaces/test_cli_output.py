@@ -145,3 +145,21 @@ def test_an_event_with_its_payload(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(f"{name:<16}{value}" in out for name, value in linked.items())
     body = json.loads(corrigenda("show", "7", "-o", "json").out)
     assert linked.items() <= body.items() and rest.items() <= body.items()
+
+
+def test_a_trace_is_its_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """RC-26: `show TRACE` shows each event of a command, `-o jsonl` a line for each, `--raw` the first one's bytes."""
+    empty: dict[str, Any] = dict.fromkeys(("log", "prev_b3", "stream_prev_b3", "seal", "leaf"), "x")
+    rest: dict[str, Any] = {"op_index": 0, "op_count": 2, "payload_sha256": None, "payload_len": None, "facts": {}}
+    events = tuple(
+        replies.EventDetail(**msgspec.structs.asdict(item(seq)), **empty, **rest, payload=None) for seq in (7, 8)
+    )
+    trace = replies.Trace(trace_id=OP, at=T1, actor="human:ana", items=events, position=9, incarnation=1)
+    gateway = install(monkeypatch, show_trace=trace, complete=(OP,), raw=b"{}")
+    told = corrigenda("show", OP[:12]).out
+    assert [block.splitlines()[0] for block in told.split("\n\n")] == [f"{seq}  {item().type}" for seq in (7, 8)]
+    assert gateway.asked("show_trace")[0] == (OP,)
+    lines = corrigenda("show", OP, "-o", "jsonl").out.splitlines()
+    assert [json.loads(line)["seq"] for line in lines] == [7, 8]
+    assert corrigenda("show", OP, "--raw").raw == b"{}"
+    assert gateway.asked("raw")[0] == (7,)

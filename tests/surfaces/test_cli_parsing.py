@@ -1,5 +1,7 @@
 """What the command line makes of its words: global options, ids, texts, ranges, and what it refuses."""
 
+from pathlib import Path
+
 import pytest
 from cli_hands import MEM, NEXT, REV, T1, Stub, corrigenda, install, receipt, refused, revision, search
 
@@ -69,9 +71,9 @@ def test_what_was_not_given_is_left_to_the_settings(gateway: Stub) -> None:
         ["memories", "revoke", REV, "--reason", "r", "--cascade"],
         ["memories", "remember", "x", "--depends-on", REV],
         ["memories", "remember", "x", "--evidence", "b3:00"],
-        ["memories", "link", MEM, NEXT, "--if-revision", "3"],
+        ["memories", "prune", "--older-than", "90d", "--idempotency-key", "k"],
         ["memories", "remember", "x", "--subject", "s"],
-        ["memories", "search", "q", "--as-of", T1],
+        ["memories", "search", "q", "--trace-kind", "dispatch"],
         ["memories", "prune", "--older-than", "90d", "--agent", "a"],
         ["export", "ledger"],
         ["db", "wait"],
@@ -80,6 +82,27 @@ def test_what_was_not_given_is_left_to_the_settings(gateway: Stub) -> None:
 def test_what_is_not_built_is_refused(gateway: Stub, words: list[str]) -> None:
     """An option or verb that this version has not is exit 2, never ignored, and nothing is opened."""
     assert refused(corrigenda(*words), "error VALIDATION_FAILED: No such")
+    assert gateway.opened == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["correct", REV, "text", "--kind", "task"],
+        ["correct", REV, "text", "--tag", "t"],
+        ["correct", REV, "text", "--signal", "up"],
+        ["contest", REV],
+        ["contest", REV, NEXT, "--expected-active", REV],
+        ["reject", REV, "--expected-active", REV],
+        ["reject", REV, NEXT],
+        ["promote", REV, NEXT],
+        ["promote", REV, "--with", NEXT],
+        ["upvote", REV],
+    ],
+)
+def test_an_act_takes_what_is_its_own(gateway: Stub, words: list[str]) -> None:
+    """RC-04, RC-39, LM-27, LM-28: a correction has no kind or tags, and each act of a review only its own words."""
+    assert refused(corrigenda("memories", *words), "error VALIDATION_FAILED")
     assert gateway.opened == []
 
 
@@ -117,6 +140,12 @@ def test_a_write_passes_how_it_is_to_be_done(gateway: Stub) -> None:
     corrigenda("memories", "correct", REV, "Hamburg", *how)
     given = {"reason": "moved", "idempotency_key": "k1", "if_revision": 7, "dry_run": True}
     assert gateway.asked("correct") == ((REV, "Hamburg"), given)
+    for verb in ("link", "unlink"):
+        corrigenda("memories", verb, MEM, NEXT, *how)
+        assert gateway.asked(verb) == ((MEM, NEXT), given)
+    corrigenda("memories", "prune", "--older-than", "90d", "--reason", "spring", "--user", "ana")
+    asked = {"include_untagged": False, "user": "ana", "reason": "spring", "dry_run": False}
+    assert gateway.asked("prune") == (("90d",), asked)
 
 
 def test_remember_passes_everything(gateway: Stub) -> None:
@@ -137,6 +166,42 @@ def test_search_passes_its_filters(gateway: Stub) -> None:
     assert query == "where?"
     assert (named["k"], named["kinds"], named["tags"], named["min_position"]) == (3, ("fact",), ("a",), "0.12")
     assert named["min_trust"] == "unverified"
+
+
+def test_search_passes_moments_context_and_budget(gateway: Stub) -> None:
+    """The facts of the context become one document, and times are passed on as the ledger writes them."""
+    words = "--context directory=/srv/a=b --context projectId=x --as-of 2026-01-02T03:04:05+01:00 --at-position 1.7"
+    corrigenda("memories", "search", "q", *words.split(), "--budget", "90", "--min-confidence", "0.5", "--why")
+    _, named = gateway.asked("search")
+    assert named["context"] == {"directory": "/srv/a=b", "projectId": "x"}
+    assert (named["as_of"], named["at_position"]) == ("2026-01-02T02:04:05.000000Z", "1.7")
+    assert (named["budget"], named["min_confidence"], named["why"]) == (90, "0.5", True)
+
+
+def test_remember_reads_conditions_and_role_as_documents(gateway: Stub, tmp_path: Path) -> None:
+    """`--applies` takes a file or the JSON itself, and so does `--institutional`."""
+    file = tmp_path / "applies.json"
+    file.write_text('{"match": "all", "conditions": []}\n', encoding="utf-8")
+    corrigenda("memories", "remember", "x", "--applies", f"@{file}", "--institutional", '{"id": "é"}')
+    _, named = gateway.asked("remember")
+    assert (named["applies"], named["institutional"]) == ({"match": "all", "conditions": []}, {"id": "é"})
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["search", "q", "--context", "directory"], "FIELD=VALUE"),
+        (["search", "q", "--context", "directory=a", "--context", "directory=b"], "twice"),
+        (["search", "q", "--budget", "x"], "--budget"),
+        (["search", "q", "--at-position", "soon"], "position"),
+        (["remember", "x", "--applies", "{"], "not JSON"),
+        (["remember", "x", "--applies", "@/nowhere/at/all"], "cannot read"),
+    ],
+)
+def test_what_cannot_be_asked_or_said_is_refused(gateway: Stub, words: list[str], told: str) -> None:
+    """A word that means nothing is exit 2, and nothing is opened."""
+    assert refused(corrigenda("memories", *words), told)
+    assert gateway.opened == []
 
 
 @pytest.mark.parametrize(
@@ -179,10 +244,24 @@ def test_the_logs_own_actor(gateway: Stub) -> None:
     assert (named["actor"], named["since"]) == ("agent:bot", T1)
 
 
-@pytest.mark.parametrize("moment", ["yesterday", "2026-01-02", "2026-01-02T03:04:05"])
-def test_a_time_has_a_zone(gateway: Stub, moment: str) -> None:
-    """A time without a zone names no moment: exit 2."""
+@pytest.mark.parametrize(
+    "moment",
+    [
+        *(
+            "yesterday",
+            "2026-01-02",
+            "2026-01-02T03:04:05",
+            "2026-W01-5T00:00:00Z",
+            "20260102T030405Z",
+            "2026-01-02T03Z",
+        ),
+        *("2026-01-02T23:59:60Z", "0000-01-01T00:00:00Z", "10000-01-01T00:00:00Z", "٢٠٢٦-01-02T03:04:05Z"),
+    ],
+)
+def test_a_time_is_of_rfc_3339(gateway: Stub, moment: str) -> None:
+    """Without a zone, as a week date, compact, in a leap second, or outside the years 1 to 9999, it is exit 2."""
     assert refused(corrigenda("log", "--since", moment), "--since")
+    assert refused(corrigenda("explain", MEM, "--at", moment), "--at")
 
 
 def test_a_dry_run_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from cli_hands import MEM, NEXT, REV, T1, T2, corrigenda, explanation, install, 
 from cli import patches, views
 from gateway import replies
 
+COR = "cor_01J9ZKEEEEEEEEEEEEEEEEEEEE"
 BERLIN, HAMBURG = "home: Berlin\nsince: 2019", "home: Hamburg\nsince: 2019"
 CONTENT = replies.Change(
     before=BERLIN, after=HAMBURG, diff="@@ -1,2 +1,2 @@\n-home: Berlin\n+home: Hamburg\n since: 2019"
@@ -49,6 +50,16 @@ def memory(**changes: Any) -> replies.MemoryDiff:
         unlinked=(),
     )
     return replies.MemoryDiff(**{**plain, **changes})
+
+
+def test_the_past_of_a_correction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`history`, `explain --at` and `lineage` of a correction's id ask for the correction's past."""
+    gateway = install(monkeypatch, complete=(COR,))
+    for words in (["history", COR[:12], "--patch"], ["explain", COR, "--at", "812"], ["lineage", COR]):
+        corrigenda(*words, "-o", "json")
+    assert gateway.asked("correction_history") == ((COR,), {"patch": True})
+    assert gateway.asked("explain_correction") == ((COR,), {"at": "812"})
+    assert gateway.asked("lineage")[0] == (COR,)
 
 
 class TestAsking:

@@ -1,10 +1,13 @@
 """`corrigenda policy`: words to settings and back."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
-from gateway import replies
+from cli.policy import UNREAD
+from gateway import policies, replies
 from tests.surfaces import cli_hands
 from tests.surfaces.cli_hands import corrigenda
 
@@ -45,3 +48,13 @@ def test_what_is_no_pair_is_a_usage_error(monkeypatch: pytest.MonkeyPatch, words
     stub = cli_hands.install(monkeypatch)
     assert cli_hands.refused(corrigenda("policy", "set", *words))
     assert stub.opened == []
+
+
+def test_the_help_names_what_nothing_reads() -> None:
+    """`policy set --help` names exactly the settings that no other module of the gateway looks at."""
+    modules = [path for path in Path(policies.__file__).parent.rglob("*.py") if path.name != "policies.py"]
+    read = set().union(*(re.findall(r"\b[A-Z_]+\b", path.read_text()) for path in modules))
+    constants = {one.name: name for name, one in vars(policies).items() if isinstance(one, policies.Setting)}
+    assert {name for name in policies.SETTINGS if constants[name] not in read} == set(UNREAD)
+    told = " ".join(corrigenda("policy", "set", "--help").out.split())
+    assert f"Nothing reads {', '.join(UNREAD[:-1])} and {UNREAD[-1]} yet" in told

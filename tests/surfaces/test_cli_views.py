@@ -65,6 +65,22 @@ class TestTexts:
         assert first.splitlines()[2:] == ["  │ two", "  │ lines", "  why: near"]
         assert second.startswith("2  ")
 
+    def test_a_hit_of_the_past_says_where_it_stands_now(self) -> None:
+        """LM-02: the trust is always said, and the state where it is not active any more."""
+        assert views.hits(search(hit())).splitlines()[1].startswith("  unverified, score")
+        assert views.hits(search(hit(state="superseded"))).splitlines()[1].startswith("  superseded, unverified, score")
+
+    def test_what_was_left_out_is_told_after_the_hits(self) -> None:
+        """Each is named with the rule that left it out; without any there is no heading."""
+        left = replies.Excluded(memory_id="home", revision_id=REV, score=0.5, reason="its kind is \x1b task")
+        told = views.search(search(hit(), excluded=(left,)))
+        assert told.split("\n\n")[1].splitlines() == [
+            "left out:",
+            f"  home  {REV}  score 0.500: its kind is \\x1b task",
+        ]
+        assert views.search(search(hit(), excluded=())) == views.hits(search(hit()))
+        assert views.search(search(excluded=(left,))).startswith("left out:")
+
     def test_nothing_found_is_said_aside(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Without hits stdout is empty and stderr names the reason; `-q` is silent."""
         install(monkeypatch, search=search(empty_reason="headless"))

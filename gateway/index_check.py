@@ -1,0 +1,47 @@
+"""What a comparison of the index found, in the shape of an answer."""
+
+from collections.abc import Iterable
+from functools import reduce
+
+from gateway.replies import IndexCheck, IndexDifference
+from projections.comparing import Drift, SetSum
+from projections.items import Item
+from projections.recovery import Examined
+
+INDEX_DRIFT = 13
+
+
+def checked(found: Examined, *, position: int, incarnation: int) -> IndexCheck:
+    """Return the answer; exit 13 if an entry differs, or does not come up when it is searched for."""
+    compared, probed = found.compared, found.probed
+    expected, held = _whole(compared.expected.values()), _whole(compared.found.values())
+    keys = compared.expected.keys() | compared.found.keys()
+    differing = [key for key in keys if compared.expected.get(key, SetSum()) != compared.found.get(key, SetSum())]
+    is_well = not (compared.drifted or differing or probed.failed)
+    return IndexCheck(
+        ok=is_well,
+        exit_code=0 if is_well else INDEX_DRIFT,
+        cursor=found.cursor,
+        position=position,
+        incarnation=incarnation,
+        entries=found.entries,
+        expected=expected.count,
+        pending=compared.pending,
+        counts=dict(compared.counts),
+        differences=tuple(_difference(one) for one in compared.first),
+        partitions=len(keys),
+        partitions_differing=len(differing),
+        digest=held.hex,
+        expected_digest=expected.hex,
+        probed=probed.probed,
+        unprobed=probed.failed,
+    )
+
+
+def _whole(sums: Iterable[SetSum]) -> SetSum:
+    return reduce(SetSum.both, sums, SetSum())
+
+
+def _difference(drift: Drift) -> IndexDifference:
+    item = Item.parse(drift.item)
+    return IndexDifference(kind=drift.kind, item=item.lineage, revision_id=item.revision, partition=drift.partition)

@@ -1,0 +1,72 @@
+"""The index from the command line: checked, mended and built anew, over a real ledger."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_hands import corrigenda
+
+from projections import embedders
+from tests.house import WORDS, tamper
+
+
+@pytest.fixture
+def ledger(monkeypatch: pytest.MonkeyPatch, ledger_url: str, home: Path) -> str:
+    """A ledger with two memories in an index, and its database's URL."""
+    names = {"HOME": str(home), "PROJECT": "ap", "ACTOR": "human:ana", "DATABASE_URL": ledger_url}
+    for name, value in names.items():
+        monkeypatch.setenv(f"CORRIGENDA_{name}", value)
+    monkeypatch.setattr(embedders, "load", lambda name: None if name == embedders.NONE else WORDS)
+    answer("memories", "remember", "user lives in Berlin")
+    answer("memories", "remember", "user works in Potsdam")
+    return ledger_url
+
+
+def answer(*words: str, code: int = 0) -> dict[str, Any]:  # Any: JSON
+    """The document that a command line answers with."""
+    done = corrigenda("-o", "json", *words)
+    assert done.code == code, done.err
+    return json.loads(done.out)
+
+
+def test_a_lost_index_is_exit_13_until_it_is_recovered(ledger: str, home: Path) -> None:
+    """G9: with the outbox lost, too, the check names what is missing, and recover mends it."""
+    assert "ok: 2 items in 1 partition" in corrigenda("index", "verify").out
+    shutil.rmtree(home / "index")
+    assert answer("index", "verify")["pending"] == 2
+    tamper(ledger, ("DELETE FROM corrigenda.outbox", ()))
+    found = answer("index", "verify", code=13)
+    assert (found["ok"], found["counts"]["missing"], found["entries"]) == (False, 2, 0)
+    said = corrigenda("index", "verify").out
+    assert "2 missing" in said
+    assert found["differences"][0]["revision_id"] in said
+    assert answer("recover")["repaired"] == 2
+    assert answer("index", "verify")["digest"] == answer("index", "verify")["expected_digest"]
+
+
+def test_a_rebuild_is_told(ledger: str) -> None:
+    """A rebuild says how many entries there are, were, and how many texts had to be embedded."""
+    done = answer("index", "rebuild")
+    assert (done["entries"], done["entries_before"], done["embedded"], done["kept"]) == (2, 2, 0, True)
+    assert "2 items in the new index" in corrigenda("index", "rebuild").out
+
+
+def test_without_an_embedder_there_is_nothing_to_check(ledger: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit 3, and what to do."""
+    monkeypatch.setenv("CORRIGENDA_EMBEDDER", "none")
+    for verb in ("verify", "rebuild"):
+        done = corrigenda("index", verb)
+        assert done.code == 3
+        assert "CORRIGENDA_EMBEDDER" in done.err
+
+
+def test_the_doctor_searches_the_index(ledger: str) -> None:
+    """Where all else is well, the last check asks the index for its own entries."""
+    found = json.loads(corrigenda("-o", "json", "doctor").out)["items"]
+    if all(check["ok"] for check in found):
+        assert (found[-1]["name"], found[-1]["message"]) == (
+            "index",
+            "2 entries came first when they were searched for",
+        )
