@@ -3,6 +3,8 @@
 Its exit is the report's: a failed check is never exit 0.
 """
 
+from typing import TYPE_CHECKING
+
 import click
 
 from cli import views
@@ -11,12 +13,15 @@ from cli.options import Range, Verb, read_bytes, read_range, read_text, reads
 from cli.output import as_document, give
 from cli.progress import metered
 
+if TYPE_CHECKING:
+    from gateway.replies import Verification
+
 
 @click.command(
     cls=Verb,
     epilog="\b\nExamples:\n  corrigenda verify\n  corrigenda verify 0..812 -o json\n"
     "  corrigenda verify --checkpoint yesterday.checkpoint\n  corrigenda verify --since yesterday.checkpoint\n"
-    "  corrigenda verify --projections\n  corrigenda verify --bundle bundle.tar.gz --key @issuer.vkey",
+    "  corrigenda verify --all\n  corrigenda verify --bundle bundle.tar.gz --key @issuer.vkey",
 )
 @click.argument("positions", metavar="[A..B]", required=False, callback=read_range)
 @click.option(
@@ -35,6 +40,8 @@ from cli.progress import metered
 @click.option("--key", metavar="VKEY", callback=read_text, help="With --bundle: the issuer's key, or @FILE.")
 @click.option("--origin", metavar="O", help="With --bundle: the log that it must be of.")
 @click.option("--projections", is_flag=True, help="Compare the read models, too, with what the events make of them.")
+@click.option("--index", is_flag=True, help="Compare the index, too, with what the ledger says, and search in it.")
+@click.option("--all", "everything", is_flag=True, help="As --projections and --index.")
 @reads
 @pass_session
 @click.pass_context
@@ -48,6 +55,8 @@ def verify(
     key: str | None,
     origin: str | None,
     projections: bool,
+    index: bool,
+    everything: bool,
     min_position: str | None,
 ) -> None:
     """Check every byte of the ledger that can be checked.
@@ -56,7 +65,8 @@ def verify(
     of the tree and the checkpoints too. With `--since`, what a checkpoint covers is not read again, and the report says
     so: a nightly run costs the day's events. What was altered below it since is found by a whole pass only, or by
     whoever reads it. With `--projections` the read models are compared, too: exit 12 names the first row that differs,
-    or what supersedes itself.
+    or what supersedes itself. With `--index` the index is held against the ledger, as `index verify` does, if the
+    ledger itself is sound: exit 13.
 
     With `--bundle` the ledger is left alone, and a bundle that `corrigenda export` made is checked with a key that came
     by another way: exit 14 if it is not what was written, 15 if that key cannot tell.
@@ -64,7 +74,7 @@ def verify(
     Exit 0 if all is well, 10 to 15 if not: the lowest that applies. It makes nothing and changes nothing.
     """
     if bundle is not None or key is not None or origin is not None:
-        if positions != (None, None) or checkpoint or since or projections or min_position:
+        if positions != (None, None) or checkpoint or since or projections or index or everything or min_position:
             raise click.UsageError("--bundle is checked by itself: leave out what is about the ledger.")
         context.exit(_verify_bundle(session, bundle, key, origin))
     first, last = positions
@@ -75,11 +85,29 @@ def verify(
             progress=meter.show,
             checkpoint=checkpoint,
             since=since,
-            projections=projections,
+            projections=projections or everything,
         )
+    if index or everything:
+        report = _with_index(session, report)
     found = as_document(report)
     give(session, report, lambda: views.verification(found, paint=session.paint))
     context.exit(found["exit_code"])
+
+
+def _with_index(session: Session, report: "Verification") -> "Verification":
+    """Return the report with the index's own check; of a ledger that is not sound it is not asked."""
+    from gateway.index_check import judged
+    from ledger.errors import CorrigendaError
+
+    if not report.ok:
+        return judged(report, "the ledger says what an index should hold, and is not sound itself")
+    try:
+        with session.gateway(create=False, replay=False) as gateway, metered(session, ("compared", "items")) as meter:
+            return judged(report, gateway.verify_index(progress=meter.show))
+    except CorrigendaError as error:
+        if error.code != "NOT_CONFIGURED":
+            raise
+        return judged(report, "there is no embedder, so no index")
 
 
 def _verify_bundle(session: Session, path: str | None, key: str | None, origin: str | None) -> int:

@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 from functools import reduce
 
-from gateway.replies import IndexCheck, IndexDifference
+import msgspec
+
+from gateway.replies import Check, IndexCheck, IndexDifference, Verification
 from projections.comparing import Drift, SetSum
 from projections.items import Item
 from projections.recovery import Examined
@@ -36,6 +38,24 @@ def checked(found: Examined, *, position: int, incarnation: int) -> IndexCheck:
         probed=probed.probed,
         unprobed=probed.failed,
     )
+
+
+def judged(report: Verification, found: IndexCheck | str) -> Verification:
+    """Return the report of a whole pass with what the index's own check found, or why it was not made."""
+    outcome = Check(status="skipped", why=found) if isinstance(found, str) else _outcome(found)
+    exit_code = report.exit_code or INDEX_DRIFT * (outcome.status == "failed")
+    return msgspec.structs.replace(
+        report, checks={**report.checks, "index": outcome}, ok=exit_code == 0, exit_code=exit_code
+    )
+
+
+def _outcome(found: IndexCheck) -> Check:
+    if found.ok:
+        return Check(status="ok")
+    drift = ", ".join(f"{number:,} {kind}" for kind, number in found.counts.items() if number)
+    unfound = f"{len(found.unprobed):,} not found by their own vectors" if found.unprobed else ""
+    why = "; ".join(part for part in (drift, unfound) if part) or "the digests of what is held differ"
+    return Check(status="failed", why=f"{why}; `corrigenda recover` mends it")
 
 
 def _whole(sums: Iterable[SetSum]) -> SetSum:

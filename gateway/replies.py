@@ -630,7 +630,7 @@ class Check(Reply, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Verification(Reply, frozen=True, kw_only=True):
-    """What one pass over everything that is stored found. `exit_code` is 0, 10, 11 or 15."""
+    """What one pass over everything that is stored found. `exit_code` is 0, or the lowest of 10 to 15 that applies."""
 
     ok: bool
     exit_code: int

@@ -46,6 +46,28 @@ def test_a_lost_index_is_exit_13_until_it_is_recovered(ledger: str, home: Path) 
     assert answer("index", "verify")["digest"] == answer("index", "verify")["expected_digest"]
 
 
+def test_a_verification_takes_the_index_in(ledger: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`verify --index` is exit 13 for an index that lacks something, 0 once it is mended, and skips what is not."""
+    assert answer("verify")["checks"]["index"]["status"] == "skipped"
+    assert answer("verify", "--all")["checks"]["index"] == {"status": "ok"}
+    shutil.rmtree(home / "index")
+    tamper(ledger, ("DELETE FROM corrigenda.outbox", ()))
+    found = answer("verify", "--index", code=13)
+    assert (found["ok"], found["exit_code"], found["checks"]["chain"]["status"]) == (False, 13, "ok")
+    assert found["checks"]["index"]["why"] == "2 missing; `corrigenda recover` mends it"
+    answer("recover")
+    assert answer("verify", "--index")["checks"]["index"] == {"status": "ok"}
+    monkeypatch.setenv("CORRIGENDA_EMBEDDER", "none")
+    assert answer("verify", "--index")["checks"]["index"]["why"] == "there is no embedder, so no index"
+
+
+def test_of_a_broken_ledger_the_index_is_not_asked(ledger: str) -> None:
+    """The exit is the ledger's own."""
+    tamper(ledger, ("UPDATE corrigenda.payload SET body = '\\x7b7d' WHERE seq > 1", ()))
+    check = answer("verify", "--index", code=10)["checks"]["index"]
+    assert (check["status"], "not sound" in check["why"]) == ("skipped", True)
+
+
 def test_a_rebuild_is_told(ledger: str) -> None:
     """A rebuild says how many entries there are, were, and how many texts had to be embedded."""
     done = answer("index", "rebuild")

@@ -67,7 +67,6 @@ def test_what_was_not_given_is_left_to_the_settings(gateway: Stub) -> None:
     [
         ["status", "--server", "http://x"],
         ["status", "--exit-code"],
-        ["verify", "--all"],
         ["memories", "revoke", REV, "--reason", "r", "--cascade"],
         ["memories", "remember", "x", "--depends-on", REV],
         ["memories", "remember", "x", "--evidence", "b3:00"],
