@@ -82,7 +82,7 @@ def test_what_a_killed_relay_left_is_recovered_once(begun: Document, moment: str
 
 
 def test_a_generation_that_was_renamed_counts_although_nobody_was_told(begun: Document, counting: Counting) -> None:
-    """Killed after the rename, there is nothing to recover: the new generation is read, the old one still swept."""
+    """OH-26: killed after the rename, there is nothing to recover: the new generation is read, the old one swept."""
     committed = kill("remember", begun, "after the rename", texts=TEXTS).answers
     home = Path(begun["home"])
     assert len(generations(home)) == 2

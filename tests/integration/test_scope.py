@@ -60,7 +60,7 @@ def assert_apart(owner: Gateway, stranger: Gateway, number: int) -> None:
 
 @pytest.mark.parametrize("segment", ["agent", "user", "session"])
 def test_a_segment_is_its_very_name(gateway: Gateway, segment: str) -> None:
-    """LM-46: given memories that one reader may see, when a look-alike or another segment reads, then they are not."""
+    """LM-46, OH-32: given memories that one reader may see, when a look-alike reads, then they are not."""
     for number, (mine, other) in enumerate(LOOK_ALIKES.values()):
         text = f"gate {number} is green"
         owner: dict[str, Any] = {segment: mine}
@@ -99,7 +99,7 @@ def test_a_correction_is_shown_to_its_very_agent(gateway: Gateway) -> None:
 
 
 def test_segments_do_not_run_together(open_here: Here) -> None:
-    """Given project `a` with user `b/c`, when project `a/b` is read by user `c`, then nothing: no segment is joined."""
+    """OH-32: given project `a` with user `b/c`, when `a/b` is read by user `c`, then nothing: none is joined."""
     open_here(project="a").remember("the gate is green", user="b/c", visibility="user")
     other = open_here(project="a/b")
     other.remember("so that the project is there", user="c")

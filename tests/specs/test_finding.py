@@ -21,7 +21,7 @@ from gateway.words import SharedWords
     ],
 )
 def test_a_topic_is_a_phrase_of_whole_words(phrase: str, query: str, held: bool) -> None:
-    """Given a phrase, then it holds if its words stand in the question in a row, whatever their case or punctuation."""
+    """RM-50: a phrase holds if its words stand in the question in a row, whatever their case or punctuation."""
     applies = applicability.Applies(
         match="all", conditions=(applicability.Condition(id="t", kind="topic", value=phrase),)
     )
