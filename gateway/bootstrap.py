@@ -11,6 +11,7 @@ from gateway.permissions import Actor, granted
 from gateway.service import Gateway
 from gateway.settings import Settings, read_settings
 from gateway.survey import survey
+from gateway.tracing import Losses
 from ledger.appending import PROJECTOR_VERSION
 from ledger.clock import Clock, system_clock
 from ledger.committer import Committer
@@ -89,6 +90,7 @@ def open_gateway(
         project=who.project,
         clock=moments,
         files=settings.keys,
+        losses=Losses(settings.home, ledger.store.ledger),
         survey=partial(survey, ledger.store, tenant=settings.tenant, home=settings.home, anchors=settings.anchors),
         on_close=close,
     )

@@ -20,9 +20,12 @@ from gateway.replies import (
     Receipt,
     Status,
 )
+from gateway.retracing import Retracing
 from gateway.retrieval import Retrieval
 from gateway.spelling import Spellings
 from gateway.states import States
+from gateway.traced import TraceTable
+from gateway.tracing import Background, Losses, Tracer
 from gateway.visible import Visible
 from gateway.writing import Wish, Writer
 from ledger.clock import Clock, stamp
@@ -54,6 +57,7 @@ class UseCases:
         clock: Clock,
         files: KeyFiles,
         survey: Callable[[], Status],
+        losses: Losses,
         on_close: Callable[[], None],
     ) -> None:
         states = States(ledger)
@@ -90,7 +94,28 @@ class UseCases:
             mint=self._writer.mint,
         )
         self._late = LateChecks(ledger, self._writer, self._contradictions, self._policies, lambda: relay.embedder)
-        self._retrieval = Retrieval(ledger, relay, self._reader, self._corrections, self._names.show)
+        table = TraceTable(ledger.store, ledger.keys, self._names.root)
+        self._background = Background(table, ledger.store.another(reviving=False), losses)
+        self._retracing = Retracing(
+            ledger, table, self._names, states, self._references, self._reader, actor=actor.name
+        )
+        self._retrieval = Retrieval(
+            ledger,
+            relay,
+            self._reader,
+            self._corrections,
+            self._names.show,
+            Tracer(
+                table,
+                self._background,
+                actor=actor.name,
+                project=project,
+                mint=self._writer.mint,
+                clock=clock,
+                reader=self._reader,
+                signature=lambda: None if relay.embedder is None else relay.embedder.signature,
+            ).record,
+        )
         self._clock = clock
         self._files = files
         self._survey = survey
@@ -113,6 +138,7 @@ class UseCases:
             self.carry_late()
         self._closed = True
         self._writer.close()
+        self._background.close()
         with self._writer.lock:
             try:
                 self._scrubber.scrub(0.0)
