@@ -7,11 +7,11 @@ from pathlib import Path
 from gateway import anchors, roles, schemas
 from gateway.bare import BareGateway, open_bare
 from gateway.embedded import Say, Server, attach
+from gateway.losses import Losses
 from gateway.permissions import Actor, granted
 from gateway.service import Gateway
 from gateway.settings import Settings, read_settings
 from gateway.survey import survey
-from gateway.tracing import Losses
 from ledger.appending import PROJECTOR_VERSION
 from ledger.clock import Clock, system_clock
 from ledger.committer import Committer

@@ -186,9 +186,9 @@ class TracedHit(Reply, frozen=True, kw_only=True):
 class SearchTrace(Reply, frozen=True, kw_only=True):
     """What one retrieval saw, chose and left out; of texts only the question.
 
-    `filters` is what was asked for beside it; `embedder` None where only words were compared. `position` is the ledger's
-    at the time. `excluded` are the nearest of the `excluded_total` that were left out; `withheld` counts those of both
-    that the actor does not see. An event that rests on the trace names its `digest`.
+    `filters` is what was asked for beside it; `embedder` None where only words were compared. `position` is the
+    ledger's at the time. `excluded` are the nearest of the `excluded_total` that were left out; `withheld` counts those
+    of both that the actor does not see. An event that rests on the trace names its `digest`.
     """
 
     trace_id: str
@@ -792,6 +792,7 @@ class Status(Reply, frozen=True, kw_only=True):
     memories: dict[str, int]
     conflicts_open: int
     candidates: dict[str, int]
+    traces: dict[str, Any] = {}  # Any: when the oldest one was made, and how many this home could not store
 
 
 class ModelDifference(Reply, frozen=True, kw_only=True):

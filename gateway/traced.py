@@ -1,8 +1,8 @@
 """What a trace holds, and the table that keeps traces: what one retrieval saw, chose and left out.
 
-A trace holds ids, scores and reasons, and never a memory's text; of texts only the question, as it was asked. It is added
-once and never changed. What is read back carries a digest that nobody without the ledger's key can make, and belongs to
-the project and session that it was looked up by; a row that does not is named and never believed.
+A trace holds ids, scores and reasons, and never a memory's text; of texts only the question, as it was asked. It is
+added once and never changed. What is read back carries a digest that nobody without the ledger's key can make, and
+belongs to the project and session that it was looked up by; a row that does not is named and never believed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -189,6 +189,12 @@ def unsound(trace: str) -> Exception:
         check="trace",
         trace=trace,
     )
+
+
+def oldest(store: Store) -> str | None:
+    """Return when the oldest trace of a ledger was made; None if there is none."""
+    ((trace,),) = store.query(QUERIES["edge_of_traces"], {})
+    return None if trace is None else made_at(str(trace))
 
 
 def first_id(moment: datetime) -> str:

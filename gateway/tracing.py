@@ -1,21 +1,20 @@
-"""How traces come into being: a dispatch's before its answer is given, a search's in groups behind the answers' backs.
+"""How traces come into being: a dispatch's before its answer is given, a search's in groups afterwards.
 
-Recording a search must never slow it down, and never fail it: what cannot be stored is lost, said in the log and counted
-beside the home, where `status` reads it. A dispatch without a stored trace is no answer.
+Recording a search must never slow it down, and never fail it: what cannot be stored is lost, said in the log and
+counted in the home, where `status` reads it. A dispatch without a stored trace is no answer.
 """
 
 import logging
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import psycopg
 
 from gateway.filtering import Question
+from gateway.losses import Losses
 from gateway.reading import Reader
 from gateway.replies import Hit
 from gateway.schemas import SearchRequest
@@ -47,30 +46,6 @@ class Found(NamedTuple):
     hits: Sequence[Hit]
     served: int
     empty_reason: str | None
-
-
-class Losses:
-    """How many traces of a ledger a home could not store, over all its processes: the size of a file."""
-
-    def __init__(self, home: Path, ledger: str) -> None:
-        self._path = home / "traces" / f"{ledger}.lost"
-
-    def add(self, count: int) -> None:
-        """Count some more. It is no harm if that cannot be written: the log has said it."""
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with open(self._path, "ab") as file:
-                file.write(b"." * count)
-        except OSError as error:
-            _log.warning("lost traces could not be counted: %s", error.strerror)
-
-    @property
-    def count(self) -> int:
-        """Return how many there were."""
-        try:
-            return os.stat(self._path).st_size
-        except OSError:
-            return 0
 
 
 class Background:
@@ -191,9 +166,9 @@ class Tracer:
         except CorrigendaError as error:
             raise failure(
                 "UNAVAILABLE",
-                f"The trace of a dispatch has to be stored before its answer is given, and could not be ({error.code}): "
-                "nothing was answered. Mend that and ask again; a search that need not be traced so is asked with "
-                "trace_kind search.",
+                f"The trace of a dispatch has to be stored before its answer is given, and could not be "
+                f"({error.code}): nothing was answered. Mend that and ask again; what is not to go into a run is asked "
+                "for with trace_kind search.",
                 reason=error.code,
             ) from error
 

@@ -9,6 +9,7 @@ from gateway.corrections import Corrections
 from gateway.deciding import Decisions
 from gateway.filtering import Question
 from gateway.late_checks import LateChecks
+from gateway.losses import Losses
 from gateway.names import Names, References, no_project
 from gateway.page import Append
 from gateway.past import Moment
@@ -25,7 +26,7 @@ from gateway.retrieval import Retrieval
 from gateway.spelling import Spellings
 from gateway.states import States
 from gateway.traced import TraceTable
-from gateway.tracing import Background, Losses, Tracer
+from gateway.tracing import Background, Tracer
 from gateway.visible import Visible
 from gateway.writing import Wish, Writer
 from ledger.clock import Clock, stamp
@@ -99,23 +100,8 @@ class UseCases:
         self._retracing = Retracing(
             ledger, table, self._names, states, self._references, self._reader, actor=actor.name
         )
-        self._retrieval = Retrieval(
-            ledger,
-            relay,
-            self._reader,
-            self._corrections,
-            self._names.show,
-            Tracer(
-                table,
-                self._background,
-                actor=actor.name,
-                project=project,
-                mint=self._writer.mint,
-                clock=clock,
-                reader=self._reader,
-                signature=lambda: None if relay.embedder is None else relay.embedder.signature,
-            ).record,
-        )
+        tracer = self._tracer(table, clock)
+        self._retrieval = Retrieval(ledger, relay, self._reader, self._corrections, self._names.show, tracer.record)
         self._clock = clock
         self._files = files
         self._survey = survey
@@ -146,6 +132,20 @@ class UseCases:
             finally:
                 self._ledger.close()
                 self._on_close()
+
+    def _tracer(self, table: TraceTable, clock: Clock) -> Tracer:
+        """Return what records this gateway's retrievals."""
+        relay = self._relay
+        return Tracer(
+            table,
+            self._background,
+            actor=self._actor.name,
+            project=self._project,
+            mint=self._writer.mint,
+            clock=clock,
+            reader=self._reader,
+            signature=lambda: None if relay.embedder is None else relay.embedder.signature,
+        )
 
     # ---------------------------------------------------------------- shared
 

@@ -20,6 +20,7 @@ from gateway.replies import (
     Trace,
 )
 from gateway.service.base import UseCases, listed
+from ledger.ids import TRACE, is_prefix_of_ours, kind_of
 from projections.relay import Item
 
 EVENTS_PAGE = 1_000
@@ -101,8 +102,8 @@ class Reading(UseCases):
         """Return one revision with the story of its lineage, now or as it stood `at` a position or a time.
 
         A time means the last append that was recorded by then. What was forgotten since is shown without its content.
-        With the `trace` of a retrieval `in_trace` says why that chose the revision, or left it out; a memory then stands
-        for the revision of it that was met.
+        With the `trace` of a retrieval `in_trace` says why that chose the revision, or left it out; a memory then
+        stands for the revision of it that was met.
 
         Errors: MEMORY_NOT_FOUND (also where it was not there yet), EVENT_NOT_FOUND (a position above the head),
         VALIDATION_FAILED (neither a position nor a time with its zone), TRACE_NOT_FOUND.
@@ -192,6 +193,9 @@ class Reading(UseCases):
 
     def complete(self, prefix: str) -> tuple[str, ...]:
         """Return the ids of ours in the project, and of traces, that begin with `prefix`, sorted."""
+        if is_prefix_of_ours(prefix) and kind_of(prefix) == TRACE:
+            self._background.flush()
+            return self._read(None, lambda: self._retracing.beginning_with(prefix))
         return self._read(None, lambda: self._reader.complete(prefix))
 
     def events(self, *, after: int = -1) -> Iterator[LogItem]:
