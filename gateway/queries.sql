@@ -42,10 +42,14 @@ WITH latest AS (
     WHERE ledger = %(ledger)s AND session = %(session)s AND kind = 'dispatch'
       AND (%(turn)s::bigint IS NULL OR turn = %(turn)s)
     ORDER BY trace DESC LIMIT 1
+), present(trace, turn) AS (
+    SELECT trace, turn FROM latest
+    UNION ALL
+    SELECT '~', %(turn)s::bigint WHERE %(turn)s::bigint IS NOT NULL AND NOT EXISTS (SELECT 1 FROM latest)
 )
-SELECT t.trace, t.digest, t.body FROM corrigenda.trace t, latest
-WHERE t.ledger = %(ledger)s AND t.session = %(session)s AND t.kind = 'dispatch' AND t.trace < latest.trace
-  AND (latest.turn IS NULL OR t.turn IS DISTINCT FROM latest.turn)
+SELECT t.trace, t.digest, t.body FROM corrigenda.trace t, present p
+WHERE t.ledger = %(ledger)s AND t.session = %(session)s AND t.kind = 'dispatch' AND t.trace < p.trace
+  AND (p.turn IS NULL OR t.turn IS DISTINCT FROM p.turn)
 ORDER BY t.trace DESC LIMIT 1
 
 -- name: find_dispatches

@@ -1,7 +1,7 @@
 """Traces as they are read: whose they are, what of them the actor may see, and what one says of a revision.
 
-A trace is shown to the operator, to who made the retrieval, and to whom it was made for: the agent or user that it named.
-To everybody else it is one that there is not. What it met is shown as far as the actor sees it now.
+A trace is shown to the operator, to who made the retrieval, and to the agent or user for whom it was made. To everybody
+else it is one that there is not. What it met is shown as far as the actor sees it now.
 """
 
 from collections.abc import Iterator, Sequence
@@ -171,6 +171,11 @@ class Retracing:
         if len(traced.chosen) >= traced.k:
             return f"it was not among the {traced.k} nearest, which is what was asked for"
         return "it was not near, or not visible to whom it was asked for"
+
+    def runs(self, revisions: Sequence[str]) -> tuple[str, ...]:
+        """Return the runs that any of some revisions was handed to, the first one first."""
+        seen = [one.run for one in self._table.dispatched(revisions) if self._sees(one)]
+        return tuple(dict.fromkeys(run for run in seen if run is not None))
 
     # ---------------------------------------------------------------- many
 

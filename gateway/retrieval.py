@@ -22,7 +22,7 @@ from gateway.replies import CorrectionHit, CorrectionSearch, Hit, Search
 from gateway.scanning import Scan
 from gateway.schemas import SearchCorrectionsRequest
 from gateway.sound import sound
-from gateway.tracing import Found
+from gateway.tracing import Found, Record
 from gateway.trail import FULL_TEXT, Trail
 from gateway.views import said, said_fields
 from ledger.corrections import STANDING_STATES
@@ -65,7 +65,7 @@ class Retrieval:
         reader: Reader,
         corrections: Corrections,
         show: Callable[[str], str],
-        record: Callable[[Question, Trail, Found], str | None],
+        record: Record,
     ) -> None:
         self._record = record
         self._ledger = ledger

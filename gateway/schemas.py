@@ -626,8 +626,8 @@ def check_dispatch(request: SearchRequest, *, of_past: bool) -> None:
     if request.trace_kind == "dispatch" and (of_past or request.as_of is not None):
         raise failure(
             "VALIDATION_FAILED",
-            "A dispatch hands a run what holds now, and never an answer of the past. Ask without as_of and at_position, "
-            "or with trace_kind search.",
+            "A dispatch hands a run what holds now, and never an answer of the past. Ask without as_of and "
+            "at_position, or with trace_kind search.",
             fields=[{"field": "trace_kind", "problem": "is dispatch, and an answer of the past was asked for"}],
         )
 

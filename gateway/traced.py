@@ -150,11 +150,10 @@ class TraceTable:
             raise unsound(kept.traced.trace)
         return kept
 
-    def runs(self, revisions: Sequence[str]) -> tuple[str, ...]:
-        """Return the runs into which any of some revisions was dispatched, in order, as far as traces are sound."""
+    def dispatched(self, revisions: Sequence[str]) -> list[Traced]:
+        """Return what handed any of some revisions to a run, oldest first, as far as it is what was written."""
         rows = self._store.query(QUERIES["find_dispatches"], {"revisions": list(revisions)})
-        found = (kept.traced.run for _, kept in self._sound(rows) if kept is not None)
-        return tuple(dict.fromkeys(run for run in found if run is not None))
+        return [kept.traced for _, kept in self._sound(rows) if kept is not None]
 
     def project(self, name: str) -> str:
         """Return what a project's traces are looked up by, whether or not it has an id yet."""

@@ -48,6 +48,9 @@ class Found(NamedTuple):
     empty_reason: str | None
 
 
+Record = Callable[[Question, Trail, Found], str | None]
+
+
 class Background:
     """Stores rows in groups on a connection of its own, by a thread that is there once there is something to do."""
 

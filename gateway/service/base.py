@@ -26,7 +26,7 @@ from gateway.retrieval import Retrieval
 from gateway.spelling import Spellings
 from gateway.states import States
 from gateway.traced import TraceTable
-from gateway.tracing import Background, Tracer
+from gateway.tracing import Background, Record, Tracer
 from gateway.visible import Visible
 from gateway.writing import Wish, Writer
 from ledger.clock import Clock, stamp
@@ -95,13 +95,8 @@ class UseCases:
             mint=self._writer.mint,
         )
         self._late = LateChecks(ledger, self._writer, self._contradictions, self._policies, lambda: relay.embedder)
-        table = TraceTable(ledger.store, ledger.keys, self._names.root)
-        self._background = Background(table, ledger.store.another(reviving=False), losses)
-        self._retracing = Retracing(
-            ledger, table, self._names, states, self._references, self._reader, actor=actor.name
-        )
-        tracer = self._tracer(table, clock)
-        self._retrieval = Retrieval(ledger, relay, self._reader, self._corrections, self._names.show, tracer.record)
+        self._retracing, record = self._tracing(clock, losses)
+        self._retrieval = Retrieval(ledger, relay, self._reader, self._corrections, self._names.show, record)
         self._clock = clock
         self._files = files
         self._survey = survey
@@ -133,19 +128,23 @@ class UseCases:
                 self._ledger.close()
                 self._on_close()
 
-    def _tracer(self, table: TraceTable, clock: Clock) -> Tracer:
-        """Return what records this gateway's retrievals."""
-        relay = self._relay
-        return Tracer(
+    def _tracing(self, clock: Clock, losses: Losses) -> tuple[Retracing, Record]:
+        """Return what reads traces, and what records this gateway's retrievals."""
+        ledger, relay, actor = self._ledger, self._relay, self._actor.name
+        table = TraceTable(ledger.store, ledger.keys, self._names.root)
+        self._background = Background(table, ledger.store.another(reviving=False), losses)
+        tracer = Tracer(
             table,
             self._background,
-            actor=self._actor.name,
+            actor=actor,
             project=self._project,
             mint=self._writer.mint,
             clock=clock,
             reader=self._reader,
             signature=lambda: None if relay.embedder is None else relay.embedder.signature,
         )
+        reading = Retracing(ledger, table, self._names, self._states, self._references, self._reader, actor=actor)
+        return reading, tracer.record
 
     # ---------------------------------------------------------------- shared
 
