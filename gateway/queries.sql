@@ -63,10 +63,6 @@ SELECT min(trace) FROM corrigenda.trace WHERE ledger = %(ledger)s
 
 -- ---------------------------------------------------------------- sweeping
 
--- name: as_sweeper
--- For the rest of a transaction; and it may take long.
-SELECT set_config('role', 'corrigenda_maintainer', true), set_config('statement_timeout', '0', true)
-
 -- name: trace_projects
 -- Each project once: a step of the index for each, however many traces it has.
 WITH RECURSIVE found(project) AS (

@@ -12,6 +12,7 @@ from gateway.traced import QUERIES, first_id
 from ledger.governance import NameAssigned
 from ledger.store import Store
 from ledger.verified import VerifiedLedger
+from projections.lineage import QUERIES as PROJECTIONS
 
 GROUP = 10_000
 
@@ -37,13 +38,13 @@ def sweep(ledger: VerifiedLedger, store: Store, *, now: datetime, dry_run: bool)
 
 def _projects(store: Store) -> list[str]:
     with store.transaction() as connection:
-        connection.execute(QUERIES["as_sweeper"].encode())
+        connection.execute(PROJECTIONS["as_maintainer"].encode())
         return [str(project) for (project,) in store.query(QUERIES["trace_projects"], {})]
 
 
 def _one(store: Store, query: str, project: str, before: str) -> int:
     with store.transaction() as connection:
-        connection.execute(QUERIES["as_sweeper"].encode())
+        connection.execute(PROJECTIONS["as_maintainer"].encode())
         params = {"project": project, "before": before}
         ((count,),) = store.query(QUERIES[query], {**params, "limit": GROUP} if "delete" in query else params)
         return int(count)

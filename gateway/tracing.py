@@ -34,6 +34,7 @@ IDLE_S = 5.0
 FLUSH_S = 2.0
 OVER_BUDGET = "it did not fit the budget"
 _FILTERS = ("min_trust", "min_confidence", "kinds", "tags", "context", "as_of", "budget")
+_PLAIN: dict[str, Any] = {name: SearchRequest.model_fields[name].get_default() for name in _FILTERS}  # Any: as there
 _Row = tuple[Stored, Mapping[str, Any]]  # Any: look-up columns
 
 _log = logging.getLogger(__name__)
@@ -211,6 +212,5 @@ class Tracer:
 
 def _filters(request: SearchRequest) -> dict[str, Any]:  # Any: JSON
     """Return what was asked for beside the question, as far as it is not what holds unless asked for."""
-    asked = {name: getattr(request, name) for name in _FILTERS}
-    plain = {name: SearchRequest.model_fields[name].get_default() for name in _FILTERS}
-    return msgspec.to_builtins({name: value for name, value in asked.items() if value != plain[name]})
+    asked = {name: getattr(request, name) for name in _PLAIN}
+    return msgspec.to_builtins({name: value for name, value in asked.items() if value != _PLAIN[name]})
