@@ -6,8 +6,10 @@ counted in the home, where `status` reads it. A dispatch without a stored trace 
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,15 +29,16 @@ from ledger.store import Store
 from projections.items import Item
 
 QUEUE_MAX = 1_000
-QUEUE_BYTES_MAX = 8_000_000
+QUEUE_WEIGHT_MAX = 20_000  # hits, with their texts, and what was left out
 GROUP_MAX = 200
-LINGER_S = 0.02
+LINGER_S = 0.1
 IDLE_S = 5.0
 FLUSH_S = 2.0
 OVER_BUDGET = "it did not fit the budget"
 _FILTERS = ("min_trust", "min_confidence", "kinds", "tags", "context", "as_of", "budget")
 _PLAIN: dict[str, Any] = {name: SearchRequest.model_fields[name].get_default() for name in _FILTERS}  # Any: as there
-_Row = tuple[Stored, Mapping[str, Any]]  # Any: look-up columns
+
+Row = tuple[Stored, Mapping[str, Any]]  # Any: look-up columns
 
 _log = logging.getLogger(__name__)
 
@@ -53,78 +56,101 @@ Record = Callable[[Question, Trail, Found], str | None]
 
 
 class Background:
-    """Stores rows in groups on a connection of its own, by a thread that is there once there is something to do."""
+    """Stores rows in groups on a connection of its own, by a thread that is there once there is something to do.
+
+    Who puts something in takes no lock that this thread holds, and never waits for it; even its row is made by the
+    thread. One caller puts at a time.
+    """
 
     def __init__(self, table: TraceTable, store: Store, losses: Losses) -> None:
         self._table = table.on(store)
         self._store = store
         self._losses = losses
-        self._changed = threading.Condition()
-        self._waiting: deque[_Row] = deque()
-        self._bytes = self._busy = 0
+        self._waiting: deque[tuple[int, Callable[[], Row]]] = deque()
+        self._came = self._went = 0  # how many ever came, and went: each counted by one side only
+        self._came_weight = self._went_weight = 0
+        self._wake, self._hurry = threading.Event(), threading.Event()
+        self._settled = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closing = False
 
-    def put(self, row: _Row) -> bool:
-        """Take a row over, at once; report whether there was room for it."""
-        with self._changed:
-            size = len(row[0].body)
-            if self._closing or len(self._waiting) >= QUEUE_MAX or self._bytes + size > QUEUE_BYTES_MAX:
-                self._lose(1, "too many wait to be stored")
-                return False
-            self._waiting.append(row)
-            self._bytes += size
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._run, name="traces", daemon=True)
-                self._thread.start()
-            self._changed.notify_all()
-            return True
+    def put(self, make: Callable[[], Row], weight: int) -> bool:
+        """Take what makes a row over, at once; report whether there was room for it. `weight` counts what it holds."""
+        heavy = self._waiting and self._came_weight - self._went_weight + weight > QUEUE_WEIGHT_MAX
+        if self._closing or heavy or len(self._waiting) >= QUEUE_MAX:
+            self._lose(1, "too many wait to be stored")
+            return False
+        self._came_weight += weight
+        self._came += 1
+        self._waiting.append((weight, make))
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._run, name="traces", daemon=True)
+            self._thread.start()
+        if not self._wake.is_set():
+            self._wake.set()
+        return True
 
     def flush(self, limit_s: float = FLUSH_S) -> bool:
-        """Wait until nothing waits any more, or for so long; report which."""
-        with self._changed:
-            return self._changed.wait_for(lambda: not self._waiting and not self._busy, limit_s)
+        """Wait until what was put in so far is stored, or lost, or for so long; report which."""
+        wanted = self._came
+        self._hurry.set()
+        self._wake.set()
+        with self._settled:
+            return self._settled.wait_for(lambda: self._went >= wanted, limit_s)
 
     def close(self) -> None:
         """Store what waits, within two seconds, and let go of the connection."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify_all()
-            thread = self._thread
-        if thread is not None:
-            thread.join(FLUSH_S)
-        with self._changed:
-            if self._waiting:
-                self._lose(len(self._waiting), "the process ended before they were stored")
-                self._waiting.clear()
+        self._closing = True
+        self._hurry.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(FLUSH_S)
+            if (left := self._came - self._went) > 0:
+                self._lose(left, "the process ended before they were stored")
 
     def _run(self) -> None:
-        while (group := self._next()) is not None:
-            try:
-                if group:
-                    self._table.add(group)
-            except (CorrigendaError, psycopg.Error) as error:
-                self._lose(len(group), error.code if isinstance(error, CorrigendaError) else type(error).__name__)
-            if not group:
+        while not self._closing or self._waiting:
+            if not self._wake.wait(IDLE_S):
                 self._store.database.close()  # nothing has been asked for a while
+                continue
+            self._hurry.wait(LINGER_S)
+            self._hurry.clear()
+            self._wake.clear()
+            while group := self._group():
+                self._keep(group)
         self._store.database.close()
 
-    def _next(self) -> list[_Row] | None:
-        """Return the next group; an empty one after a while without any; None at the end."""
-        with self._changed:
-            self._busy = 0
-            self._changed.notify_all()
-            there = self._changed.wait_for(lambda: self._waiting or self._closing, IDLE_S)
-            if there and not self._closing:
-                self._changed.wait_for(lambda: self._closing or len(self._waiting) >= GROUP_MAX, LINGER_S)
-            group = [self._waiting.popleft() for _ in range(min(GROUP_MAX, len(self._waiting)))]
-            self._busy = len(group)
-            self._bytes -= sum(len(stored.body) for stored, _ in group)
-            return None if self._closing and not group else group
+    def _group(self) -> list[Row]:
+        group: list[Row] = []
+        while self._waiting and len(group) < GROUP_MAX:
+            weight, make = self._waiting.popleft()
+            self._went_weight += weight
+            group.append(make())
+            time.sleep(0)  # whoever answers meanwhile comes first
+        return group
+
+    def _keep(self, group: Sequence[Row]) -> None:
+        try:
+            self._table.add(group)
+        except (CorrigendaError, psycopg.Error) as error:
+            self._lose(len(group), error.code if isinstance(error, CorrigendaError) else type(error).__name__)
+        with self._settled:
+            self._went += len(group)
+            self._settled.notify_all()
 
     def _lose(self, count: int, why: str) -> None:
         _log.warning("traces.lost: %s", why, extra={"count": count})
         self._losses.add(count)
+
+
+class _Noted(NamedTuple):
+    """What is true of a retrieval at its moment, and would be another thing later."""
+
+    trace: str
+    at: str
+    position: int
+    incarnation: int
+    embedder: str | None
 
 
 class Tracer:
@@ -156,15 +182,24 @@ class Tracer:
 
         Errors: UNAVAILABLE (a dispatch's could not be stored).
         """
-        traced = self._traced(question, trail, found)
-        row = self._table.row(traced)
-        if traced.kind == DISPATCH:
-            self._dispatch(row)
-        elif not self._background.put(row):
-            return None
-        return traced.trace
+        noted = _Noted(
+            trace=f"{TRACE}_{self._mint()}",
+            at=stamp(self._clock()),
+            position=self._reader.position,
+            incarnation=self._reader.incarnation,
+            embedder=None if FULL_TEXT in trail.warnings else self._signature(),
+        )
+        if question.request.trace_kind == DISPATCH:
+            self._dispatch(self._row(noted, question, trail, found))
+            return noted.trace
+        weight = len(found.hits) + len(trail.left_out)
+        make = partial(self._row, noted, question, trail, found)
+        return noted.trace if self._background.put(make, weight) else None
 
-    def _dispatch(self, row: _Row) -> None:
+    def _row(self, noted: _Noted, question: Question, trail: Trail, found: Found) -> Row:
+        return self._table.row(self._traced(noted, question, trail, found))
+
+    def _dispatch(self, row: Row) -> None:
         try:
             self._table.add([row])
         except CorrigendaError as error:
@@ -176,16 +211,16 @@ class Tracer:
                 reason=error.code,
             ) from error
 
-    def _traced(self, question: Question, trail: Trail, found: Found) -> Traced:
+    def _traced(self, noted: _Noted, question: Question, trail: Trail, found: Found) -> Traced:
         request = question.request
         lineages = {item.revision: item.lineage for item, _ in found.near}
         met = [Seen(lineages[hit.revision_id], hit.revision_id, hit.score, hit.why) for hit in found.hits]
         left_out = [one._replace(why=OVER_BUDGET) for one in met[found.served :]]
         left_out += [Seen(item.lineage, item.revision, score, why) for item, score, why in trail.left_out]
         return Traced(
-            trace=f"{TRACE}_{self._mint()}",
+            trace=noted.trace,
             kind=request.trace_kind,
-            at=stamp(self._clock()),
+            at=noted.at,
             actor=self._actor,
             project=self._project or "",
             agent=request.agent,
@@ -199,9 +234,9 @@ class Tracer:
             filters=_filters(request),
             valid_at=question.valid_at,
             at_position=question.position,
-            position=self._reader.position,
-            incarnation=self._reader.incarnation,
-            embedder=None if FULL_TEXT in trail.warnings else self._signature(),
+            position=noted.position,
+            incarnation=noted.incarnation,
+            embedder=noted.embedder,
             chosen=tuple(met[: found.served]),
             left_out=tuple(sorted(left_out, key=lambda one: -one.score)[:EXCLUDED_MAX]),
             left_out_count=len(left_out),
