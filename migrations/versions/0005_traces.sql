@@ -18,6 +18,8 @@ CREATE INDEX trace_project ON corrigenda.trace (ledger, project, trace);
 
 CREATE INDEX trace_session ON corrigenda.trace (ledger, session, trace) WHERE session IS NOT NULL;
 
+CREATE INDEX trace_dispatched ON corrigenda.trace (ledger, trace) WHERE kind = 'dispatch';
+
 -- ---------------------------------------------------------------- walls, as in step 0002
 
 GRANT SELECT, INSERT ON corrigenda.trace TO corrigenda_writer;
