@@ -109,12 +109,16 @@ class Retracing:
             embedder=traced.embedder,
             hits=tuple(
                 TracedHit(
-                    rank=rank, memory_id=show(one.lineage), revision_id=one.revision, score=one.score, why=one.why
+                    rank=rank,
+                    memory_id=show(self._lineage(one)),
+                    revision_id=one.revision,
+                    score=one.score,
+                    why=one.why,
                 )
                 for rank, one in chosen
             ),
             excluded=tuple(
-                Excluded(memory_id=show(one.lineage), revision_id=one.revision, score=one.score, reason=one.why)
+                Excluded(memory_id=show(self._lineage(one)), revision_id=one.revision, score=one.score, reason=one.why)
                 for one in left_out
             ),
             excluded_total=traced.left_out_count,
@@ -135,7 +139,7 @@ class Retracing:
     def met(self, traced: Traced, reference: str) -> str | None:
         """Return the revision that a retrieval met of a memory; None if it met none, or a revision is named."""
         lineage, revision = self._references.locate(reference)
-        met = (one.revision for one in (*traced.chosen, *traced.left_out) if one.lineage == lineage)
+        met = (one.revision for one in (*traced.chosen, *traced.left_out) if self._lineage(one) == lineage)
         return None if revision is not None else next(met, None)
 
     def verdict(self, traced: Traced, revision: str) -> TraceVerdict:
@@ -258,9 +262,12 @@ class Retracing:
 
     def _revision(self, seen: Seen) -> RevisionState | None:
         try:
-            return self._states.lineage(seen.lineage).revisions.get(seen.revision)
+            return self._states.lineage(self._lineage(seen)).revisions.get(seen.revision)
         except IntegrityError:
             return None  # a broken stream is shown to nobody
+
+    def _lineage(self, seen: Seen) -> str:
+        return seen.lineage or self._ledger.walk.lineages([seen.revision]).get(seen.revision, "")
 
     def _query(self, traced: Traced) -> str | None:
         """Return the question, unless it repeats a text that was forgotten since."""

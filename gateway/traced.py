@@ -28,7 +28,7 @@ _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 class Seen(NamedTuple):
-    """One revision that a retrieval met, and why it was chosen, or left out."""
+    """One revision that a retrieval met, and why it was chosen, or left out. `lineage` is empty if it was not told."""
 
     lineage: str
     revision: str

@@ -72,7 +72,7 @@ class Background:
         self._wake, self._hurry = threading.Event(), threading.Event()
         self._settled = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._closing = False
+        self._closing = self._given_up = False
 
     def put(self, make: Callable[[], Row], weight: int) -> bool:
         """Take what makes a row over, at once; report whether there was room for it. `weight` counts what it holds."""
@@ -106,7 +106,8 @@ class Background:
         if self._thread is not None:
             self._thread.join(FLUSH_S)
             if (left := self._came - self._went) > 0:
-                self._lose(left, "the process ended before they were stored")
+                self._given_up = True
+                self._lose(left, "the gateway was closed before they were stored")
 
     def _run(self) -> None:
         while not self._closing or self._waiting:
@@ -116,27 +117,28 @@ class Background:
             self._hurry.wait(LINGER_S)
             self._hurry.clear()
             self._wake.clear()
-            while group := self._group():
-                self._keep(group)
+            while self._waiting:
+                self._keep_group()
         self._store.database.close()
 
-    def _group(self) -> list[Row]:
+    def _keep_group(self) -> None:
         group: list[Row] = []
-        while self._waiting and len(group) < GROUP_MAX:
-            weight, make = self._waiting.popleft()
-            self._went_weight += weight
-            group.append(make())
-            time.sleep(0)  # whoever answers meanwhile comes first
-        return group
-
-    def _keep(self, group: Sequence[Row]) -> None:
+        taken = 0
         try:
+            while self._waiting and taken < GROUP_MAX:
+                weight, make = self._waiting.popleft()
+                self._went_weight += weight
+                taken += 1
+                group.append(make())
+                time.sleep(0)  # whoever answers meanwhile comes first
             self._table.add(group)
         except (CorrigendaError, psycopg.Error) as error:
-            self._lose(len(group), error.code if isinstance(error, CorrigendaError) else type(error).__name__)
-        with self._settled:
-            self._went += len(group)
-            self._settled.notify_all()
+            if not self._given_up:  # else they are counted already
+                self._lose(taken, error.code if isinstance(error, CorrigendaError) else type(error).__name__)
+        finally:
+            with self._settled:
+                self._went += taken
+                self._settled.notify_all()
 
     def _lose(self, count: int, why: str) -> None:
         _log.warning("traces.lost: %s", why, extra={"count": count})
@@ -214,7 +216,8 @@ class Tracer:
     def _traced(self, noted: _Noted, question: Question, trail: Trail, found: Found) -> Traced:
         request = question.request
         lineages = {item.revision: item.lineage for item, _ in found.near}
-        met = [Seen(lineages[hit.revision_id], hit.revision_id, hit.score, hit.why) for hit in found.hits]
+        # An index may offer less when it is asked for more: then the ledger tells the lineage when the trace is read.
+        met = [Seen(lineages.get(hit.revision_id, ""), hit.revision_id, hit.score, hit.why) for hit in found.hits]
         left_out = [one._replace(why=OVER_BUDGET) for one in met[found.served :]]
         left_out += [Seen(item.lineage, item.revision, score, why) for item, score, why in trail.left_out]
         return Traced(

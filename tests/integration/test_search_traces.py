@@ -1,6 +1,7 @@
 """Traces of retrievals: what one saw, chose and left out, whose it is, what it never holds, and how long it is kept."""
 
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -389,6 +390,30 @@ def test_what_waits_is_stored_when_a_gateway_closes(open_here: Here) -> None:
         gateway.remember(BERLIN)
         found = gateway.search(QUESTION)
     assert traced(open_here(), found).hits
+
+
+def test_closing_does_not_wait_for_traces_for_long(open_here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a table that somebody has locked, when a gateway closes, then it does soon, and the loss is counted."""
+    monkeypatch.setattr(tracing, "FLUSH_S", 0.3)
+    gateway, other = open_here(), open_here()
+    gateway.remember(BERLIN)
+    with psycopg.connect(as_owner(open_here.ledger_url)) as owner:
+        owner.execute("LOCK TABLE corrigenda.trace IN ACCESS EXCLUSIVE MODE")
+        gateway.search(QUESTION)
+        began = time.monotonic()
+        gateway.close()
+        assert time.monotonic() - began < 10
+    assert other.status().traces["lost"] == 1
+
+
+def test_what_a_prompt_is_given_of_learnings_is_traced(gateway: Gateway) -> None:
+    """Given a learning that is rendered for an agent, when traces are listed, then its retrieval is there."""
+    gateway.remember(BERLIN, kind="learning", user="bo", origin="human")
+    rendered = gateway.render_corrections(QUESTION, agent="x", user="bo", learnings=2)
+    (item,) = gateway.list_traces().items
+    trace = gateway.search_trace(item.trace_id)
+    assert [hit.revision_id for hit in trace.hits] == list(rendered.memory_ids) != []
+    assert trace.scope == {"agent": "x", "user": "bo"}
 
 
 # ---------------------------------------------------------------- how long they are kept

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from gateway import replies
@@ -135,3 +136,11 @@ def test_sweeping_says_what_went(monkeypatch: pytest.MonkeyPatch, words: list[st
     stub = cli_hands.install(monkeypatch, sweep_traces={"traces": 2, "dry_run": bool(words)})
     assert corrigenda("traces", "sweep", *words).out == said
     assert (stub.opened[0][0], stub.asked("sweep_traces")[1]) == ("bare", {"dry_run": bool(words)})
+
+
+def test_a_status_counts_what_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The screen says how far back traces reach, and how many could not be stored."""
+    screen = msgspec.structs.replace(cli_hands.status(), traces={"oldest": T1, "lost": 2})
+    cli_hands.install(monkeypatch, status=screen)
+    assert corrigenda("status").out.endswith(f"traces:       oldest: {T1}, lost: 2\n")
+    assert json.loads(corrigenda("status", "-o", "json").out)["traces"]["lost"] == 2
