@@ -6,7 +6,7 @@ import click
 
 from cli import trace_views, views
 from cli.context import Session, full_id, is_kind, pass_session
-from cli.options import Noun, Verb
+from cli.options import Noun, Verb, reads
 from cli.output import give, give_stream, note
 from cli.text import count
 
@@ -31,14 +31,22 @@ def traces() -> None:
 @click.option("--kind", type=click.Choice(("search", "dispatch")), help="Only those of this kind.")
 @click.option("--limit", type=int, metavar="N", help="A page of at most so many, 1 to 1000.")
 @click.option("--cursor", metavar="C", help="Where the page before ended.")
+@reads
 @pass_session
-def list_(session: Session, conversation: str | None, kind: str | None, limit: int | None, cursor: str | None) -> None:
+def list_(
+    session: Session,
+    conversation: str | None,
+    kind: str | None,
+    limit: int | None,
+    cursor: str | None,
+    min_position: str | None,
+) -> None:
     """List the project's traces, newest first.
 
     Whoever does not operate the ledger sees those of its own retrievals, and those that were made for it.
     """
     session.require_project()
-    with session.gateway(create=False, replay=False) as gateway:
+    with session.gateway(create=False, replay=False, reach=min_position) as gateway:
         if limit is None:
             found = gateway.iterate_traces(session=conversation, kind=kind, cursor=cursor)
             shown, next_cursor = give_stream(session, found, lambda item: _line(session, item)), None
@@ -56,13 +64,14 @@ def list_(session: Session, conversation: str | None, kind: str | None, limit: i
 
 @traces.command(cls=Verb, epilog="\b\nExample:\n  corrigenda traces show trc_01J9ZK -o json")
 @click.argument("trace")
+@reads
 @pass_session
-def show(session: Session, trace: str) -> None:
+def show(session: Session, trace: str, min_position: str | None) -> None:
     """Show TRACE: what the retrieval was asked, chose and left out, and why.
 
     Of a receipt's trace_id, the events that its command stored.
     """
-    with session.gateway(create=False, replay=False) as gateway:
+    with session.gateway(create=False, replay=False, reach=min_position) as gateway:
         identifier = full_id(gateway, trace)
         if is_kind(identifier, "op"):
             stored = gateway.show_trace(identifier)

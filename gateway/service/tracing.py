@@ -20,6 +20,7 @@ class TraceUse(UseCases):
         kind: str | None = None,
         limit: int = LIST_LIMIT_DEFAULT,
         cursor: str | None = None,
+        min_position: str | None = None,
     ) -> TraceList:
         """Return a page of the project's traces, newest first: of one session, or of one kind (search, dispatch).
 
@@ -30,7 +31,7 @@ class TraceUse(UseCases):
         self._require("read")
         project = self._need_project()
         self._background.flush()
-        return self._read(None, lambda: self._retracing.list(project, request))
+        return self._read(min_position, lambda: self._retracing.list(project, request))
 
     def iterate_traces(
         self, *, session: str | None = None, kind: str | None = None, cursor: str | None = None
@@ -50,13 +51,13 @@ class TraceUse(UseCases):
             if (before := page.before) is None:
                 return
 
-    def search_trace(self, trace: str) -> SearchTrace:
+    def search_trace(self, trace: str, *, min_position: str | None = None) -> SearchTrace:
         """Return what one retrieval saw, chose and left out, by its answer's `trace_id`.
 
         Errors: TRACE_NOT_FOUND (also one of another project, or of somebody else), INTEGRITY_BROKEN.
         """
         self._background.flush()
-        return self._read_named(trace, None, lambda known: self._retracing.reply(self._retracing.find(known)))
+        return self._read_named(trace, min_position, lambda known: self._retracing.reply(self._retracing.find(known)))
 
     def prior_dispatch(self, session: str, *, turn: int | None = None) -> SearchTrace:
         """Return the last dispatch into a session before `turn`, by default before its latest turn.
