@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli import columns, correction_views, views
+from cli import columns, correction_views, trace_views, views
 from cli.context import Session, full_id, is_kind, pass_session
 from cli.options import Range, Verb, read_event_type, read_moment, read_range, reads
 from cli.output import flush, give, give_stream, note, print_bytes, print_text, text_only
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 def show(session: Session, what: str, raw: bool, min_position: str | None) -> None:
     """Show a revision, the head of a memory, a correction, or events.
 
-    A number is the position of an event; a receipt's trace_id stands for all that its command stored. With --raw an id
-    means the event that recorded it, a trace its first one.
+    A number is the position of an event; a receipt's trace_id stands for all that its command stored, a search's for
+    what it chose and left out. With --raw an id means the event that recorded it, a receipt's trace its first one.
     """
     seq = int(what) if what.isascii() and what.isdigit() else None
     if raw:
@@ -49,6 +49,9 @@ def _show_item(session: Session, gateway: "Gateway", identifier: str) -> None:
     if is_kind(identifier, "op"):
         trace = gateway.show_trace(identifier)
         give(session, trace, lambda: views.trace(trace), items="items")
+    elif is_kind(identifier, "trc"):
+        seen = gateway.search_trace(identifier)
+        give(session, seen, lambda: trace_views.trace(seen, paint=session.paint))
     elif is_kind(identifier, "cor"):
         correction = gateway.show_correction(identifier)
         give(session, correction, lambda: correction_views.correction(correction, paint=session.paint))

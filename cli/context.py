@@ -150,7 +150,7 @@ def full_id(gateway: "Gateway", text: str) -> str:
     """
     from ledger.ids import is_ours, is_prefix_of_ours
 
-    if re.fullmatch("(mem|rev|cor|op)_[0-9A-HJKMNP-TV-Z]{1,5}", text):
+    if re.fullmatch("(mem|rev|cor|op|trc)_[0-9A-HJKMNP-TV-Z]{1,5}", text):
         return _short_name(gateway, text)
     if is_ours(text) or not is_prefix_of_ours(text):
         return text

@@ -17,6 +17,7 @@ Document = Mapping[str, Any]  # Any: JSON
 
 _NAMES = (
     "revision_id", "correction_id", "candidate_id", "episode_id", "seq", "hash", "memory_id", "name", "id",
+    "trace_id",
 )  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 _SKIPPED = ("\t", "\r", "\n")  # what some spreadsheets skip before a formula

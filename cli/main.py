@@ -34,6 +34,7 @@ _COMMANDS = {
     "verify": ("cli.verify", "verify", "Check every byte of the ledger that can be checked."),
     "checkpoint": ("cli.checkpoint", "checkpoint", "Sign what the ledger is now, and compare what was signed."),
     "evidence": ("cli.evidence", "evidence", "Keep and show evidence by its hash."),
+    "traces": ("cli.traces", "traces", "List, show and sweep what retrievals saw, chose and left out."),
     "policy": ("cli.policy", "policy", "Show and set how a project wants things done."),
     "keys": ("cli.keys", "keys", "Make and list the ledger's keys, and print the public one."),
     "export": ("cli.export", "export", "Hand the history of memories to an outsider, with the proofs."),

@@ -39,25 +39,31 @@ def history(session: Session, memory: str, patch: bool, min_position: str | None
 @click.command(
     cls=Verb,
     epilog="\b\nExamples:\n  corrigenda explain rev_01J9ZK\n  corrigenda explain pep-241 --at 812 --project peps\n"
-    "  corrigenda explain pep-241 --at 2026-01-02T03:04:05Z --project peps",
+    "  corrigenda explain pep-241 --at 2026-01-02T03:04:05Z --project peps\n"
+    "  corrigenda explain pep-241 --trace trc_01J9ZK --project peps",
 )
 @click.argument("what", metavar="ID")
 @click.option("--at", callback=read_at, metavar="SEQ|TIME", help="As it stood at that position, or at that time.")
+@click.option("--trace", metavar="TRACE", help="Why that retrieval chose it, or left it out.")
 @reads
 @pass_session
-def explain(session: Session, what: str, at: str | None, min_position: str | None) -> None:
+def explain(session: Session, what: str, at: str | None, trace: str | None, min_position: str | None) -> None:
     """Tell why a revision or a correction stands as it does, or stood.
 
     What happened to it, who did it and why, and what stands in its place. A time means what was recorded by then; of
-    what was forgotten since, the content is not shown.
+    what was forgotten since, the content is not shown. With --trace a memory means the revision of it that the
+    retrieval met.
     """
     with session.gateway(create=False, replay=False, reach=min_position) as gateway:
         identifier = full_id(gateway, what)
         if is_kind(identifier, "cor"):
+            if trace is not None:
+                raise click.UsageError("a trace tells of memories, not of corrections; leave out --trace.")
             told = gateway.explain_correction(identifier, at=at)
             give(session, told, lambda: correction_views.correction(told, paint=session.paint))
             return
-        story = gateway.explain(identifier, at=at)
+        named = {} if trace is None else {"trace": full_id(gateway, trace)}
+        story = gateway.explain(identifier, at=at, **named)
     give(session, story, lambda: views.explanation(story, paint=session.paint))
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Search,
         Status,
         Trace,
+        TraceVerdict,
     )
 
 _COLUMNS = 80  # what a status fits in
@@ -90,12 +91,13 @@ def pruned(done: "Pruned", *, dry_run: bool = False) -> str:
 
 
 def search(found: "Search", *, paint: Paint = plain) -> str:
-    """The hits, and where it was asked for, what was left out."""
+    """The hits, and where it was asked for, what was left out, and the trace of it all."""
     left_out = [
         f"  {inert(one.memory_id)}  {one.revision_id}  score {one.score:.3f}: {inert(one.reason)}"
         for one in found.excluded or ()
     ]
-    parts = [hits(found, paint=paint), "\n".join(["left out:", *left_out]) if left_out else ""]
+    trace = f"trace: {found.trace_id}" if found.excluded is not None and found.trace_id else ""
+    parts = [hits(found, paint=paint), "\n".join(["left out:", *left_out]) if left_out else "", trace]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -193,9 +195,21 @@ def explanation(story: "Explanation", *, paint: Paint = plain) -> str:
     """How a revision stands and why, what it says, and the story of its lineage."""
     title = f"{inert(story.memory_id)}  version {story.version}  {story.revision_id}"
     then = [] if story.at_position is None else [f"As it stood at position {story.at_position}."]
-    parts = [paint("bold", title), *then, _lead(story, paint), _content(story), "", _head(story)]
+    met = [_met(story.in_trace), ""] if story.in_trace else []
+    parts = [paint("bold", title), *then, _lead(story, paint), _content(story), "", *met, _head(story)]
     told = [paint("bold", "What happened"), *(_audit(entry) for entry in story.audit)]
     return "\n".join([*parts, "", *told, "", pairs([("trust", inert(story.trust)), *_particulars(story)])])
+
+
+def _met(verdict: "TraceVerdict") -> str:
+    """Say what one retrieval made of a revision."""
+    how = {
+        "chosen": f"chosen, as number {verdict.rank}",
+        "excluded": "left out",
+    }.get(verdict.outcome, "not seen")
+    score = "" if verdict.score is None else f" (score {verdict.score:.3f})"
+    where = f"In the {verdict.kind} {verdict.trace_id} of {moment(verdict.at)} at position {verdict.position}"
+    return f"{where} it was {how}{score}: {inert(verdict.reason)}."
 
 
 def _lead(story: "Explanation", paint: Paint) -> str:
@@ -388,6 +402,7 @@ def status(found: "Status") -> str:
         ("revisions", _facts(found.memories) or "none"),
         ("conflicts", str(found.conflicts_open)),
         ("candidates", _facts(found.candidates) or "none"),
+        *([("traces", _facts(found.traces))] if found.traces else []),
     ]
     unwell = state in ("broken", "unverified")
     rows = [*chain, *facts, *parts] if unwell else [*facts, *chain, *parts]

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from gateway import anchors, checkpoints, checks, index_report, models, roles, signing
+from gateway import anchors, checkpoints, checks, index_report, models, roles, signing, sweeping
 from gateway.embedded import Say, Server, attach, locate
 from gateway.following import Waiting
 from gateway.listing import Listing, Wanted
@@ -177,18 +177,32 @@ class BareGateway:
         swept = sweep(Store(self._as_owner(), self._opened().ledger), dry_run=dry_run)
         return {"mark": swept.mark, "rows": swept.rows, "replicas": swept.replicas, "dry_run": dry_run}
 
+    def sweep_traces(self, *, dry_run: bool = False) -> Document:
+        """Remove the traces of retrievals that are older than their projects keep them (`trace_retention`).
+
+        Errors: FORBIDDEN_ACTOR (the URL's role is not a member of corrigenda_maintainer), INTEGRITY_BROKEN.
+        """
+        store = Store(self._as_owner(), self._opened().ledger)
+        with closing(self._verified()) as ledger:
+            ledger.catch_up()
+            traces = sweeping.sweep(ledger, store, now=system_clock(), dry_run=dry_run)
+        return {"traces": traces, "dry_run": dry_run}
+
     def _pin(self, checkpoint: bytes) -> None:
         """Let trust in the anchor begin with a checkpoint that was borne out; an anchor is built if there is none."""
+        with closing(self._verified()) as ledger:
+            anchors.pin(ledger, checkpoint)
+
+    def _verified(self) -> VerifiedLedger:
+        """Return the ledger as this process may believe it; nothing has been followed yet."""
         settings = self._settings
-        ledger = attach_ledger(
+        return attach_ledger(
             self._connected(),
             ledger=self._opened().ledger,
             tenant=settings.tenant,
             files=settings.keys,
             anchors=settings.anchors,
         )
-        with closing(ledger):
-            anchors.pin(ledger, checkpoint)
 
     def sign_checkpoint(
         self,

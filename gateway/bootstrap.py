@@ -7,6 +7,7 @@ from pathlib import Path
 from gateway import anchors, roles, schemas
 from gateway.bare import BareGateway, open_bare
 from gateway.embedded import Say, Server, attach
+from gateway.losses import Losses
 from gateway.permissions import Actor, granted
 from gateway.service import Gateway
 from gateway.settings import Settings, read_settings
@@ -89,6 +90,7 @@ def open_gateway(
         project=who.project,
         clock=moments,
         files=settings.keys,
+        losses=Losses(settings.home, ledger.store.ledger),
         survey=partial(survey, ledger.store, tenant=settings.tenant, home=settings.home, anchors=settings.anchors),
         on_close=close,
     )

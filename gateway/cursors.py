@@ -29,7 +29,7 @@ class Place(NamedTuple):
 class _Body(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     incarnation: int
     position: int
-    last: int
+    last: int | str
     filter: str
 
 
@@ -42,8 +42,11 @@ class Cursors:
 
     def make(self, place: Place, wanted: Mapping[str, Any]) -> str:  # Any: JSON
         """Return the cursor of a list for what it was asked."""
-        body = msgspec.json.encode(_Body(self._incarnation, place.position, place.last, self._filter(wanted)))
-        return base64.urlsafe_b64encode(self._digest(body) + body).decode().rstrip("=")
+        return self._made(place.position, place.last, wanted)
+
+    def make_after(self, last: str, wanted: Mapping[str, Any]) -> str:  # Any: JSON
+        """Return the cursor of a list that is read at no position: only what was given last counts, an id."""
+        return self._made(0, last, wanted)
 
     def read(self, text: str, wanted: Mapping[str, Any]) -> Place:  # Any: JSON
         """Return where a list goes on.
@@ -51,16 +54,29 @@ class Cursors:
         Errors: CURSOR_INVALID (not written by this ledger, or edited, or of another incarnation),
         CURSOR_FILTER_MISMATCH (written for another question).
         """
+        body = self._told(text, wanted)
+        if not isinstance(body.last, int):
+            raise _other_list()
+        return Place(body.position, body.last)
+
+    def read_after(self, text: str, wanted: Mapping[str, Any]) -> str:  # Any: JSON
+        """Return the id after which a list goes on. Errors: as `read`."""
+        body = self._told(text, wanted)
+        if not isinstance(body.last, str):
+            raise _other_list()
+        return body.last
+
+    def _made(self, position: int, last: int | str, wanted: Mapping[str, Any]) -> str:  # Any: JSON
+        body = msgspec.json.encode(_Body(self._incarnation, position, last, self._filter(wanted)))
+        return base64.urlsafe_b64encode(self._digest(body) + body).decode().rstrip("=")
+
+    def _told(self, text: str, wanted: Mapping[str, Any]) -> _Body:  # Any: JSON
         body = self._checked(text)
         if body.incarnation != self._incarnation:
             raise _invalid("was made before the ledger was restored")
         if body.filter != self._filter(wanted):
-            raise failure(
-                "CURSOR_FILTER_MISMATCH",
-                "The cursor was made for a list with other filters, and goes on only with the same ones. Ask with the "
-                "filters of the first page, or without the cursor.",
-            )
-        return Place(body.position, body.last)
+            raise _other_list()
+        return body
 
     def _checked(self, text: str) -> _Body:
         try:
@@ -83,3 +99,11 @@ class Cursors:
 
 def _invalid(what: str) -> Exception:
     return failure("CURSOR_INVALID", f"The cursor {what}. Give it as it was given, or ask for the first page.")
+
+
+def _other_list() -> Exception:
+    return failure(
+        "CURSOR_FILTER_MISMATCH",
+        "The cursor was made for a list with other filters, and goes on only with the same ones. Ask with the "
+        "filters of the first page, or without the cursor.",
+    )

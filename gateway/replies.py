@@ -128,7 +128,7 @@ class Search(Reply, frozen=True, kw_only=True):
     """What a search found. `empty_reason` is None if there are hits.
 
     `at_position` is where the ledger was read as it stood, if that was asked for; `excluded` are at most a hundred near
-    ones that were left out, if it was asked why.
+    ones that were left out, if it was asked why. `trace_id` names what was recorded of it, None where nothing could be.
     """
 
     hits: tuple[Hit, ...]
@@ -139,6 +139,95 @@ class Search(Reply, frozen=True, kw_only=True):
     incarnation: int
     at_position: int | None = None
     excluded: tuple[Excluded, ...] | None = None
+
+
+class TraceSummary(Reply, frozen=True, kw_only=True):
+    """One retrieval in a line: who asked what, for which session, turn and run, and how many were chosen and left out.
+
+    `kind` is dispatch where the answer went into a run, else search. `query` is None where it repeats a text that was
+    forgotten since.
+    """
+
+    trace_id: str
+    kind: str
+    at: str
+    actor: str
+    session: str | None
+    turn: int | None
+    run: str | None
+    query: str | None
+    hits: int
+    excluded: int
+    empty_reason: str | None
+    position: int
+
+
+class TraceList(Reply, frozen=True, kw_only=True):
+    """Traces, newest first. `next_cursor` goes on with the older ones; `warnings` name those that are not sound."""
+
+    items: tuple[TraceSummary, ...]
+    next_cursor: str | None
+    truncated: bool
+    warnings: tuple[str, ...]
+    position: int
+    incarnation: int
+
+
+class TracedHit(Reply, frozen=True, kw_only=True):
+    """A revision that a retrieval chose, at its rank, and why."""
+
+    rank: int
+    memory_id: str
+    revision_id: str
+    score: float
+    why: str
+
+
+class SearchTrace(Reply, frozen=True, kw_only=True):
+    """What one retrieval saw, chose and left out; of texts only the question.
+
+    `filters` is what was asked for beside it; `embedder` None where only words were compared. `position` is the
+    ledger's at the time. `excluded` are the nearest of the `excluded_total` that were left out; `withheld` counts those
+    of both that the actor does not see. An event that rests on the trace names its `digest`.
+    """
+
+    trace_id: str
+    digest: str
+    kind: str
+    at: str
+    actor: str
+    project: str
+    scope: dict[str, str]
+    session: str | None
+    turn: int | None
+    run: str | None
+    query: str | None
+    k: int
+    filters: dict[str, Any]  # Any: JSON, by the request's names
+    valid_at: str
+    at_position: int | None
+    embedder: str | None
+    hits: tuple[TracedHit, ...]
+    excluded: tuple[Excluded, ...]
+    excluded_total: int
+    withheld: int
+    warnings: tuple[str, ...]
+    empty_reason: str | None
+    position: int
+    incarnation: int
+
+
+class TraceVerdict(Reply, frozen=True, kw_only=True):
+    """What one retrieval made of a revision: `outcome` is chosen, excluded or not_seen, and `reason` says why."""
+
+    trace_id: str
+    kind: str
+    at: str
+    position: int
+    outcome: str
+    rank: int | None
+    score: float | None
+    reason: str
 
 
 class AuditEntry(Reply, frozen=True, kw_only=True):
@@ -164,13 +253,15 @@ class AuditEntry(Reply, frozen=True, kw_only=True):
 class Explanation(Revision, frozen=True, kw_only=True):
     """A revision with the story of its lineage: `head` is None while the lineage has no head.
 
-    `at_position` is the position of the past that it was asked for, None for the present.
+    `at_position` is the position of the past that it was asked for, None for the present. `in_trace` is what one
+    retrieval made of it, if one was named.
     """
 
     head: str | None
     root: str
     audit: tuple[AuditEntry, ...]
     at_position: int | None = None
+    in_trace: TraceVerdict | None = None
 
 
 class Change(Reply, frozen=True, kw_only=True, omit_defaults=True):
@@ -404,7 +495,8 @@ class Correction(Reply, frozen=True, kw_only=True):
 class ExplainedCorrection(Correction, frozen=True, kw_only=True):
     """A correction with the story of it: who recorded, confirmed, superseded or revoked it, when, and why.
 
-    `at_position` is the position of the past that it was asked for, None for the present.
+    `at_position` is the position of the past that it was asked for, None for the present. `in_trace` is what one
+    retrieval made of it, if one was named.
     """
 
     audit: tuple[AuditEntry, ...]
@@ -700,6 +792,7 @@ class Status(Reply, frozen=True, kw_only=True):
     memories: dict[str, int]
     conflicts_open: int
     candidates: dict[str, int]
+    traces: dict[str, Any] = {}  # Any: when the oldest one was made, and how many this home could not store
 
 
 class ModelDifference(Reply, frozen=True, kw_only=True):

@@ -22,7 +22,8 @@ from gateway.replies import CorrectionHit, CorrectionSearch, Hit, Search
 from gateway.scanning import Scan
 from gateway.schemas import SearchCorrectionsRequest
 from gateway.sound import sound
-from gateway.trail import Trail
+from gateway.tracing import Found, Record
+from gateway.trail import FULL_TEXT, Trail
 from gateway.views import said, said_fields
 from ledger.corrections import STANDING_STATES
 from ledger.errors import CorrigendaError
@@ -38,7 +39,6 @@ from projections.items import CORRECTIONS
 from projections.lineage import QUERIES
 from projections.relay import Item, Relay, partition
 
-FULL_TEXT = "full_text"  # the warning of an answer that was found by words, because no embedder answered
 _Near = list[tuple[Item, float]]
 _HitT = TypeVar("_HitT", Hit, CorrectionHit)
 
@@ -65,7 +65,9 @@ class Retrieval:
         reader: Reader,
         corrections: Corrections,
         show: Callable[[str], str],
+        record: Record,
     ) -> None:
+        self._record = record
         self._ledger = ledger
         self._corrections = corrections
         self._relay = relay
@@ -89,7 +91,7 @@ class Retrieval:
             hits=tuple(kept),
             warnings=tuple(dict.fromkeys(trail.warnings)),
             empty_reason=reason,
-            trace_id=None,
+            trace_id=self._record(question, trail, Found(near, hits, len(kept), reason)),
             position=self._reader.position,
             incarnation=self._reader.incarnation,
             at_position=question.position,

@@ -35,6 +35,7 @@ Breakdown = Literal["agent", "period"]
 Period = Literal["day", "month", "year"]
 ListedState = Literal["active", "processing", "conflicted", "superseded", "rejected", "retired", "forgotten", "revoked"]
 TrustTier = Literal["unverified", "verified"]
+TraceKind = Literal["search", "dispatch"]
 ContextField = Literal["directory", "worktree", "projectId", "sessionId"]
 
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d(:?\d\d){1,2}([.,]\d+)?)?", re.ASCII | re.IGNORECASE)
@@ -180,6 +181,7 @@ Conversation = Annotated[
     str, Strict(), Field(max_length=limits.CONVERSATION_CHARS_MAX), AfterValidator(_text), AfterValidator(_said)
 ]
 Strictly = Annotated[bool, Strict()]
+Turn = Annotated[int, Strict(), Field(ge=0, le=limits.INTEGER_MAX)]
 MediaType = Annotated[str, Strict(), Field(max_length=limits.MEDIA_TYPE_CHARS_MAX), AfterValidator(_media_type)]
 Uri = Annotated[str, Strict(), Field(max_length=limits.URI_CHARS_MAX), AfterValidator(_text), AfterValidator(_uri)]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=limits.TAGS_MAX)]
@@ -456,6 +458,31 @@ class SearchRequest(ScopeRequest):
     as_of: Moment | None = None
     budget: Annotated[int, Strict(), Field(ge=1)] | None = None
     why: Strictly = False
+    trace_kind: TraceKind = "search"
+    turn: Turn | None = None
+    run: Name | None = None
+
+    @model_validator(mode="after")
+    def _turn_is_a_sessions(self) -> "SearchRequest":
+        if self.turn is not None and self.session is None:
+            raise ValueError("turn: is a session's, and no session is named")
+        return self
+
+
+class TracesRequest(Request):
+    """Which traces are listed, the newest first. A cursor goes on where the page before it ended."""
+
+    session: Name | None = None
+    kind: TraceKind | None = None
+    limit: Annotated[int, Strict(), Field(ge=1, le=limits.LIST_LIMIT_MAX)] = limits.LIST_LIMIT_DEFAULT
+    cursor: Text | None = None
+
+
+class PriorTraceRequest(Request):
+    """A session of which the turn before one is asked for."""
+
+    session: Name
+    turn: Turn | None = None
 
 
 class ExportRequest(Request):
@@ -592,6 +619,17 @@ class ReferenceRequest(Request):
     """An id or a name that a caller gave."""
 
     id: Reference
+
+
+def check_dispatch(request: SearchRequest, *, of_past: bool) -> None:
+    """Refuse a dispatch of the past: what held once is no memory for a run of now."""
+    if request.trace_kind == "dispatch" and (of_past or request.as_of is not None):
+        raise failure(
+            "VALIDATION_FAILED",
+            "A dispatch hands a run what holds now, and never an answer of the past. Ask without as_of and "
+            "at_position, or with trace_kind search.",
+            fields=[{"field": "trace_kind", "problem": "is dispatch, and an answer of the past was asked for"}],
+        )
 
 
 def parse(model: type[_RequestT], **fields: Any) -> _RequestT:  # Any: unchecked input

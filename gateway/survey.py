@@ -3,7 +3,9 @@
 from pathlib import Path
 
 from gateway import anchor_report, index_report
+from gateway.losses import Losses
 from gateway.replies import Status
+from gateway.traced import oldest
 from ledger.parking import waiting
 from ledger.store import Store
 from projections.lineage import QUERIES
@@ -36,4 +38,5 @@ def survey(
         memories={state: count for state, count in store.query(QUERIES["count_states"], live)},
         conflicts_open=int(store.query(QUERIES["count_conflicts"], live)[0][0]),
         candidates={},
+        traces={"oldest": oldest(store), "lost": Losses(home, store.ledger).count},
     )

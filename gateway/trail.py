@@ -1,6 +1,7 @@
 """What a search notices on its way: what to warn of, and what was near and is not served, with the reason."""
 
 from collections.abc import Callable
+from itertools import islice
 
 from gateway.reading import Reader
 from gateway.replies import Excluded
@@ -10,10 +11,11 @@ from ledger.scope import sees
 from projections.items import Item
 
 EXCLUDED_MAX = 100
+FULL_TEXT = "full_text"  # the warning of an answer that was found by words, because no embedder answered
 
 
 class Trail:
-    """The notes of one search. What the reader may not see is not noted, whatever an index says of it."""
+    """The notes of one search. What the reader may not see is not told, whatever an index says of it."""
 
     def __init__(self, scope: ScopeIds, reader: Reader, show: Callable[[str], str], *, wanted: bool) -> None:
         self.warnings: list[str] = []
@@ -21,7 +23,7 @@ class Trail:
         self._reader = reader
         self._show = show
         self._wanted = wanted
-        self._excluded: list[Excluded] = []
+        self.left_out: list[tuple[Item, float, str]] = []  # whoever is shown these is asked what it may see
 
     def warn(self, warning: str) -> None:
         """Add a warning, once."""
@@ -29,16 +31,20 @@ class Trail:
             self.warnings.append(warning)
 
     def leave_out(self, item: Item, score: float, reason: str) -> None:
-        """Note that something near is not served, and why; the first hundred are named, if they were asked for."""
-        if self._wanted and len(self._excluded) < EXCLUDED_MAX and self._is_visible(item):
-            self._excluded.append(
-                Excluded(memory_id=self._show(item.lineage), revision_id=item.revision, score=score, reason=reason)
-            )
+        """Note that something near is not served, and why."""
+        self.left_out.append((item, score, reason))
 
     @property
     def excluded(self) -> tuple[Excluded, ...] | None:
-        """Return what was left out, the nearest first; None if nobody asked."""
-        return tuple(sorted(self._excluded, key=lambda one: -one.score)) if self._wanted else None
+        """Return what was left out, the nearest first and at most a hundred; None if nobody asked."""
+        if not self._wanted:
+            return None
+        nearest = sorted(self.left_out, key=lambda one: -one[1])
+        told = (one for one in nearest if self._is_visible(one[0]))
+        return tuple(
+            Excluded(memory_id=self._show(item.lineage), revision_id=item.revision, score=score, reason=reason)
+            for item, score, reason in islice(told, EXCLUDED_MAX)
+        )
 
     def _is_visible(self, item: Item) -> bool:
         try:

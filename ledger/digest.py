@@ -129,6 +129,10 @@ class LedgerKeys:
         """Return the 40-byte seal of a stored vector, so that an edited or swapped one is found."""
         return self.seal(self.keyed("vector", content_digest, signature, hashlib.sha256(vector).hexdigest()))
 
+    def trace(self, trace: str, body: bytes) -> bytes:
+        """Return the 32-byte digest of a trace, by its id and its bytes: an edited or swapped one is found."""
+        return self.keyed("trace", trace, hashlib.sha256(body).hexdigest())
+
     def generation(self, manifest: bytes) -> str:
         """Return the seal, in hex, of an index generation's manifest, so that a rewritten one is found."""
         return self.seal(self.keyed("generation", hashlib.sha256(manifest).hexdigest())).hex()

@@ -11,7 +11,7 @@ MemoryId = NewType("MemoryId", str)
 RevisionId = NewType("RevisionId", str)
 StreamId = NewType("StreamId", str)
 
-MEMORY, REVISION, CORRECTION, LEDGER, OP = "mem", "rev", "cor", "led", "op"
+MEMORY, REVISION, CORRECTION, LEDGER, OP, TRACE = "mem", "rev", "cor", "led", "op", "trc"
 NAME_PREFIXES = {
     "project": "prj",
     "actor": "pr",

@@ -93,9 +93,10 @@ class Database:
         self._connection: psycopg.Connection[Row] | None = None
         self._was_reached = False  # and so something may have been stored already, by us or for us
 
-    def another(self) -> "Database":
-        """Return the same database for another connection."""
-        other = Database(self.url, pooled=self.pooled, durable=self._durable, revive=self._revive)
+    def another(self, *, reviving: bool = True) -> "Database":
+        """Return the same database for another connection; if not `reviving`, one that starts no server again."""
+        revive = self._revive if reviving else None
+        other = Database(self.url, pooled=self.pooled, durable=self._durable, revive=revive)
         other._was_reached = self._was_reached
         return other
 
@@ -307,9 +308,9 @@ class Store:
         """Hold one transaction that sees this ledger; see Database.transaction."""
         return self.database.transaction(ledger=self.ledger, snapshot=snapshot)
 
-    def another(self) -> "Store":
-        """Return the same tables for another connection."""
-        return Store(self.database.another(), self.ledger)
+    def another(self, *, reviving: bool = True) -> "Store":
+        """Return the same tables for another connection; see Database.another."""
+        return Store(self.database.another(reviving=reviving), self.ledger)
 
     def head(self, *, lock: bool = False) -> HeadRow:
         """Return the guarded row; with `lock`, nobody else appends until the transaction ends."""

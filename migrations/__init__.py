@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import LiteralString, cast
 
 SCHEMA = "corrigenda"
-LATEST = "0004"
+LATEST = "0005"
 
 _ALEMBIC = threading.Lock()  # it keeps what it is at in its module, for one migration at a time
 _FOLDER = Path(__file__).parent

@@ -33,7 +33,8 @@ def _read_context(ctx: click.Context, param: click.Parameter, value: tuple[str, 
     '\b\nExamples:\n  corrigenda memories search "where does the user live?" --project ap\n'
     '  corrigenda memories search "metadata version" -k 3 --kind fact -o jsonl\n'
     '  corrigenda memories search "deployment steps" --context directory=/srv/api --why\n'
-    '  corrigenda memories search "where does the user live?" --as-of 2026-03-01T00:00:00Z',
+    '  corrigenda memories search "where does the user live?" --as-of 2026-03-01T00:00:00Z\n'
+    '  corrigenda memories search "where does the user live?" --trace-kind dispatch --session s1 --turn 3',
 )
 @click.argument("query", callback=read_text)
 @click.option("-k", "k", type=int, default=5, show_default=True, metavar="N", help="At most so many hits.")
@@ -48,7 +49,16 @@ def _read_context(ctx: click.Context, param: click.Parameter, value: tuple[str, 
 @click.option("--as-of", callback=read_moment, metavar="T", help="What held at this time in the world.")
 @click.option("--at-position", callback=read_at, metavar="SEQ|T", help="As the ledger stood at a position or a time.")
 @click.option("--budget", type=int, metavar="TOKENS", help="Only as many hits as fit into so many tokens.")
-@click.option("--why", is_flag=True, help="Say also what is near and was left out, and by which rule.")
+@click.option("--why", is_flag=True, help="Say also what is near and was left out, by which rule, and the trace.")
+@click.option(
+    "--trace-kind",
+    type=click.Choice(("search", "dispatch")),
+    default="search",
+    show_default=True,
+    help="dispatch: the hits go into a run, and are given only once their trace is stored.",
+)
+@click.option("--turn", type=int, metavar="N", help="Which turn of the --session this is.")
+@click.option("--run", metavar="R", help="Which run this is for.")
 @reads
 @pass_session
 def search(
@@ -62,7 +72,7 @@ def search(
 
     Every hit is confirmed by the ledger, and says whether it is verified or unverified. What does not hold now is left
     out, and so is a memory with conditions of its own unless they hold in the --context. Of the past, a hit is as it
-    was, with its present state and trust.
+    was, with its present state and trust. What was chosen and left out can be told later: `corrigenda traces`.
     """
     session.require_project()
     with session.gateway(create=False) as gateway:

@@ -16,6 +16,7 @@ from gateway.service.policy import PolicyUse
 from gateway.service.reading import Reading
 from gateway.service.recalling import Recalling
 from gateway.service.replacing import ReplacingActs
+from gateway.service.tracing import TraceUse
 from gateway.service.withdrawing import WithdrawingActs
 
 __all__ = ["Gateway"]
@@ -34,6 +35,7 @@ class Gateway(
     EvidenceUse,
     ExportActs,
     Indexing,
+    TraceUse,
     Operating,
     OutboxUse,
 ):

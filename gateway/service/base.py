@@ -9,6 +9,7 @@ from gateway.corrections import Corrections
 from gateway.deciding import Decisions
 from gateway.filtering import Question
 from gateway.late_checks import LateChecks
+from gateway.losses import Losses
 from gateway.names import Names, References, no_project
 from gateway.page import Append
 from gateway.past import Moment
@@ -20,9 +21,12 @@ from gateway.replies import (
     Receipt,
     Status,
 )
+from gateway.retracing import Retracing
 from gateway.retrieval import Retrieval
 from gateway.spelling import Spellings
 from gateway.states import States
+from gateway.traced import TraceTable
+from gateway.tracing import Background, Record, Tracer
 from gateway.visible import Visible
 from gateway.writing import Wish, Writer
 from ledger.clock import Clock, stamp
@@ -54,6 +58,7 @@ class UseCases:
         clock: Clock,
         files: KeyFiles,
         survey: Callable[[], Status],
+        losses: Losses,
         on_close: Callable[[], None],
     ) -> None:
         states = States(ledger)
@@ -90,7 +95,8 @@ class UseCases:
             mint=self._writer.mint,
         )
         self._late = LateChecks(ledger, self._writer, self._contradictions, self._policies, lambda: relay.embedder)
-        self._retrieval = Retrieval(ledger, relay, self._reader, self._corrections, self._names.show)
+        self._retracing, record = self._tracing(clock, losses)
+        self._retrieval = Retrieval(ledger, relay, self._reader, self._corrections, self._names.show, record)
         self._clock = clock
         self._files = files
         self._survey = survey
@@ -113,6 +119,7 @@ class UseCases:
             self.carry_late()
         self._closed = True
         self._writer.close()
+        self._background.close()
         with self._writer.lock:
             try:
                 self._scrubber.scrub(0.0)
@@ -120,6 +127,24 @@ class UseCases:
             finally:
                 self._ledger.close()
                 self._on_close()
+
+    def _tracing(self, clock: Clock, losses: Losses) -> tuple[Retracing, Record]:
+        """Return what reads traces, and what records this gateway's retrievals."""
+        ledger, relay, actor = self._ledger, self._relay, self._actor.name
+        table = TraceTable(ledger.store, ledger.keys, self._names.root)
+        self._background = Background(table, ledger.store.another(reviving=False), losses)
+        tracer = Tracer(
+            table,
+            self._background,
+            actor=actor,
+            project=self._project,
+            mint=self._writer.mint,
+            clock=clock,
+            reader=self._reader,
+            signature=lambda: None if relay.embedder is None else relay.embedder.signature,
+        )
+        reading = Retracing(ledger, table, self._names, self._states, self._references, self._reader, actor=actor)
+        return reading, tracer.record
 
     # ---------------------------------------------------------------- shared
 

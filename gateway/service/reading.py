@@ -20,6 +20,7 @@ from gateway.replies import (
     Trace,
 )
 from gateway.service.base import UseCases, listed
+from ledger.ids import TRACE, is_prefix_of_ours, kind_of
 from projections.relay import Item
 
 EVENTS_PAGE = 1_000
@@ -46,6 +47,9 @@ class Reading(UseCases):
         at_position: Moment | None = None,
         budget: int | None = None,
         why: bool = False,
+        trace_kind: str = "search",
+        turn: int | None = None,
+        run: str | None = None,
         min_position: str | None = None,
     ) -> Search:
         """Return the k nearest memories that the ledger confirms at this moment, best first.
@@ -60,6 +64,10 @@ class Reading(UseCases):
         world, by what is known now (or at that position): superseded and retired memories too. Such a hit is as it was,
         with its present state and trust; what was withdrawn from view since is never shown.
 
+        What was chosen and left out is recorded under the answer's `trace_id`, for the `session`, its `turn` and the
+        `run`. With `trace_kind` dispatch the hits are meant to go into a run: then the trace is stored before they are
+        given, or UNAVAILABLE says that it could not be. A dispatch is never of the past.
+
         Errors: VALIDATION_FAILED; EVENT_NOT_FOUND (a position above the head); UNAVAILABLE if `min_position` is not
         reached within two seconds.
         """
@@ -67,8 +75,10 @@ class Reading(UseCases):
         request = schemas.parse(
             schemas.SearchRequest, query=query, k=k, min_trust=min_trust, min_confidence=min_confidence,
             kinds=listed(kinds), tags=listed(tags), agent=agent, user=user, session=session, task_family=task_family,
-            context={} if context is None else context, as_of=as_of, budget=budget, why=why,
+            context={} if context is None else context, as_of=as_of, budget=budget, why=why, trace_kind=trace_kind,
+            turn=turn, run=run,
         )  # fmt: skip
+        schemas.check_dispatch(request, of_past=at_position is not None)
         self._need_project()
         self._reach(min_position)
         found, warnings = self._checked(lambda: self._retrieval.search(self._question(request, at_position)))
@@ -86,14 +96,28 @@ class Reading(UseCases):
         """Return one revision; a memory stands for its head, or its latest revision while it has none."""
         return self._read_named(reference, min_position, self._reader.show)
 
-    def explain(self, reference: str, *, at: Moment | None = None, min_position: str | None = None) -> Explanation:
+    def explain(
+        self, reference: str, *, at: Moment | None = None, trace: str | None = None, min_position: str | None = None
+    ) -> Explanation:
         """Return one revision with the story of its lineage, now or as it stood `at` a position or a time.
 
         A time means the last append that was recorded by then. What was forgotten since is shown without its content.
+        With the `trace` of a retrieval `in_trace` says why that chose the revision, or left it out; a memory then
+        stands for the revision of it that was met.
+
         Errors: MEMORY_NOT_FOUND (also where it was not there yet), EVENT_NOT_FOUND (a position above the head),
-        VALIDATION_FAILED (neither a position nor a time with its zone).
+        VALIDATION_FAILED (neither a position nor a time with its zone), TRACE_NOT_FOUND.
         """
-        return self._read_named(reference, min_position, lambda known: self._reader.explain(known, at))
+        if trace is None:
+            return self._read_named(reference, min_position, lambda known: self._reader.explain(known, at))
+        asked = schemas.parse(schemas.ReferenceRequest, id=trace)
+        self._background.flush()
+        return self._read_named(reference, min_position, lambda known: self._explained(known, asked.id, at))
+
+    def _explained(self, reference: str, trace: str, at: Moment | None) -> Explanation:
+        traced = self._retracing.find(trace).traced
+        story = self._reader.explain(self._retracing.met(traced, reference) or reference, at)
+        return msgspec.structs.replace(story, in_trace=self._retracing.verdict(traced, story.revision_id))
 
     def history(self, reference: str, *, patch: bool = False, min_position: str | None = None) -> History:
         """Return every revision of a memory, in version order, whichever of its ids is given.
@@ -169,6 +193,9 @@ class Reading(UseCases):
 
     def complete(self, prefix: str) -> tuple[str, ...]:
         """Return the ids of ours in the project, and of traces, that begin with `prefix`, sorted."""
+        if is_prefix_of_ours(prefix) and kind_of(prefix) == TRACE:
+            self._background.flush()
+            return self._read(None, lambda: self._retracing.beginning_with(prefix))
         return self._read(None, lambda: self._reader.complete(prefix))
 
     def events(self, *, after: int = -1) -> Iterator[LogItem]:

@@ -91,7 +91,8 @@ class WithdrawingActs(UseCases):
     ) -> Receipt | Impact:
         """Withdraw trust in a revision: from this commit on no retrieval serves it.
 
-        A dry run returns what would lose its trust. Errors: MEMORY_REVOKED, MEMORY_DELETED, INVALID_TRANSITION.
+        A dry run returns what would lose its trust, and the runs into which that was dispatched.
+        Errors: MEMORY_REVOKED, MEMORY_DELETED, INVALID_TRANSITION.
         """
         schemas.parse(schemas.RequiredReasonRequest, reason=reason)
 
@@ -110,7 +111,8 @@ class WithdrawingActs(UseCases):
             warn=lambda: self._corrections.said_too(revision),
         )
         if dry_run:
-            return Impact(revisions=(receipt.revision_id,) if receipt.revision_id else ())
+            revisions = (receipt.revision_id,) if receipt.revision_id else ()
+            return Impact(revisions=revisions, runs=self._read(None, lambda: self._retracing.runs(revisions)))
         return receipt
 
     def restore(

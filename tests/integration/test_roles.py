@@ -19,7 +19,7 @@ HISTORY = ("tenant", "event", "payload", "outbox", "evidence_object")
 READ_MODELS = ("revision", "directory", "revision_state", "edge", "log_entry", "correction", "rebuild")
 DERIVED = ("embedding", *READ_MODELS)
 CARRYING = ("carried", "outbox_failure", "replica", "lease")
-TABLES = (*HISTORY, "head", *CARRYING, *DERIVED)
+TABLES = (*HISTORY, "head", "trace", *CARRYING, *DERIVED)
 LIVE = 2
 
 COLUMNS: dict[str, LiteralString] = {
@@ -44,6 +44,8 @@ COLUMNS: dict[str, LiteralString] = {
     " VALUES (%(ledger)s, 0, 'r', 's', 'failing', 1, 'c', now())",
     "replica": "(ledger, id, incarnation, cursor, seen_at) VALUES (%(ledger)s, 'i', 1, 0, now())",
     "lease": "(ledger, target, owner, fence, cursor, expires_at) VALUES (%(ledger)s, 't', 'o', 1, 0, now())",
+    "trace": "(ledger, trace, kind, project, revisions, digest, body) VALUES"
+    " (%(ledger)s, 't', 'search', 'p', '{}', 'd', 'b')",
     "evidence_object": "(ledger, evidence, body) VALUES (%(ledger)s, 'e', 'b')",
 }
 MOVING = {table: "seq" for table in ("head", "carried", "directory", "log_entry", "rebuild")} | {
@@ -120,7 +122,7 @@ def everything(url: str) -> list[list[tuple[str, ...]]]:
 
 
 @pytest.mark.parametrize("act", CHANGES)
-@pytest.mark.parametrize("table", HISTORY)
+@pytest.mark.parametrize("table", [*HISTORY, "trace"])
 def test_the_writer_is_granted_no_change_of_history(two_ledgers: str, table: str, act: str) -> None:
     """Whoever serves a ledger may neither change nor remove what it holds: there is no grant, before any trigger."""
     before = everything(two_ledgers)
@@ -158,6 +160,13 @@ def test_the_owner_is_refused_by_the_trigger(two_ledgers: str, table: str, act: 
     assert everything(two_ledgers) == before
 
 
+def test_a_trace_is_never_changed(two_ledgers: str) -> None:
+    """An event may name a trace's digest, so the owner is refused, too: it is removed, or stays as it is."""
+    for act in ("UPDATE", "TRUNCATE"):
+        with pytest.raises(psycopg.errors.RestrictViolation, match=rf"{act} on corrigenda\.trace is refused"):
+            attempt(as_owner(two_ledgers), change(act, "trace"))
+
+
 def test_a_change_that_would_hit_no_row_is_refused_too(two_ledgers: str) -> None:
     """The trigger stands before the statement: nobody learns from a count of 0 that it would have been allowed."""
     with pytest.raises(psycopg.errors.RestrictViolation):
@@ -179,8 +188,8 @@ def test_the_maintainer_may_not_touch_the_truth(two_ledgers: str, table: str, ac
 
 
 def test_the_maintainer_removes_old_outbox_rows_and_embeddings(two_ledgers: str) -> None:
-    """What the index has taken up, and vectors, may go: in the ledger that was named."""
-    for table in ("outbox", "embedding"):
+    """What the index has taken up, vectors, and traces may go: in the ledger that was named."""
+    for table in ("outbox", "embedding", "trace"):
         assert attempt(as_owner(two_ledgers), change("DELETE", table), role="corrigenda_maintainer") == 1
         assert rows(two_ledgers, f"SELECT ledger FROM corrigenda.{table}") == [(THEIRS,)]  # noqa: S608 - from a list
 
@@ -368,14 +377,14 @@ GRANTS = {
         "UPDATE": {"head", *CARRYING, *DERIVED},
     },
     "corrigenda_maintainer": {
-        "SELECT": {"alembic_version", "head", "outbox", "carried", "replica", *DERIVED},
+        "SELECT": {"alembic_version", "head", "outbox", "carried", "replica", "trace", *DERIVED},
         "INSERT": {"carried"},
         "UPDATE": {"carried"},
-        "DELETE": {"outbox", "replica", *DERIVED},
+        "DELETE": {"outbox", "replica", "trace", *DERIVED},
     },
     "corrigenda_eraser": {
-        "SELECT": {"alembic_version", "head", "event", "payload", "embedding", "directory", "evidence_object"},
-        "DELETE": {"payload", "embedding", "directory", "evidence_object"},
+        "SELECT": {"alembic_version", "head", "event", "payload", "embedding", "directory", "evidence_object", "trace"},
+        "DELETE": {"payload", "embedding", "directory", "evidence_object", "trace"},
     },
 }
 
