@@ -28,7 +28,7 @@ from ledger.message import Move, ScopeIds
 from ledger.scope import SEGMENTS
 from ledger.verified import Recorded
 
-_WITHHELD: dict[str, object] = {"content": None, "content_hash": None, "applies": None, "institutional": None}
+WITHHELD: dict[str, object] = {"content": None, "content_hash": None, "applies": None, "institutional": None}
 
 
 class LineageView(Struct, frozen=True, kw_only=True):
@@ -175,7 +175,7 @@ def revision_fields(lineage: LineageView, item: RevisionState, show: Callable[[s
         "retired_by": _retired_by(lineage, item),
         "evidence": _evidence(lineage, item, text),
     }
-    return fields | _WITHHELD if item.revision in lineage.unseen else fields
+    return fields | WITHHELD if item.revision in lineage.unseen else fields
 
 
 def _evidence(lineage: LineageView, item: RevisionState, text: RevisionText) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ def said_fields(item: RevisionState, text: RevisionText, show: Callable[[str], s
         "evidence": text.evidence,
         "depends_on": (),
     }
-    return fields | _WITHHELD if is_hidden(item) else fields
+    return fields | WITHHELD if is_hidden(item) else fields
 
 
 def revision_reply(lineage: LineageView, item: RevisionState, show: Callable[[str], str]) -> Revision:
