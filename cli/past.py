@@ -80,7 +80,8 @@ def explain(session: Session, what: str, at: str | None, trace: str | None, min_
 def diff(context: click.Context, session: Session, before: str, after: str, min_position: str | None) -> None:
     """Show what differs between two revisions, or what changed between two positions.
 
-    A and B are both ids (a memory means its head), or both positions or times of the ledger, the earlier one first.
+    A and B are both ids (a memory means its head), or both positions or times of the ledger, the earlier one first. A
+    memory that is named like one of these is given by its own mem_… id.
     """
     if is_moment(before) != is_moment(after):
         raise click.UsageError(f"{before} and {after} are no pair: give two ids, or two positions or times.")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from gateway.cursors import Cursors, Place
-from gateway.names import Names, References
+from gateway.names import Names, References, no_such_project
 from gateway.reading import Reader
 from gateway.replies import ListedRevision, Revision, RevisionAct
 from gateway.schemas import ListRequest
@@ -69,7 +69,7 @@ class Lister:
     def begin(self, request: ListRequest) -> tuple[Wanted, Place]:
         """Return what is asked for, and where the list goes on: at its beginning and the head unless a cursor says.
 
-        Errors: MEMORY_NOT_FOUND, CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
+        Errors: MEMORY_NOT_FOUND (an unknown project too), CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
         """
         project = self._references.project
         reader = None if project is None else self._reader.reader(project, request)
@@ -80,6 +80,8 @@ class Lister:
             visible=self._seeing(request, reader),
         )
         if request.cursor is None:
+            if reader is None:
+                raise no_such_project()
             return wanted, Place(self._reader.position, -1)
         place = self._cursors.read(request.cursor, self._filter(wanted))
         if place.position > self._reader.position:

@@ -45,6 +45,7 @@ _AGE = re.compile(r"([1-9][0-9]{0,5})([hdw])")
 _AGE_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _HASH = re.compile(r"b3:[0-9a-f]{64}")
 _ACTOR = re.compile(r"(human|agent|service):\S.*", re.DOTALL)
+_BARE_KIND = re.compile(r"(human|agent|service|system)s?([^A-Za-z0-9].*)?", re.DOTALL | re.IGNORECASE)
 DEFAULT_STATES: tuple[ListedState, ...] = ("active", "processing")
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
@@ -140,9 +141,15 @@ def _identifier(value: str) -> str:
 
 
 def _identity(value: str) -> str:
+    """Return an actor with its kind. A bare name is a person's, unless it reads like a kind: that may do less."""
+    if ":" not in value and _BARE_KIND.fullmatch(value):
+        raise ValueError(
+            "has a word for a kind in the place of a name; it is human:NAME, agent:NAME or service:NAME, and the "
+            "ledger itself acts for nobody"
+        )
     full = value if ":" in value else f"human:{value}"
     if not _ACTOR.fullmatch(full):
-        raise ValueError("is not human:NAME, agent:NAME or service:NAME")
+        raise ValueError("is not human:NAME, agent:NAME or service:NAME, or the bare name of a person")
     return full
 
 

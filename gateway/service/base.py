@@ -10,7 +10,7 @@ from gateway.deciding import Decisions
 from gateway.filtering import Question
 from gateway.late_checks import LateChecks
 from gateway.losses import Losses
-from gateway.names import Names, References, no_project
+from gateway.names import Names, References, no_project, no_such_project
 from gateway.page import Append
 from gateway.past import Moment
 from gateway.permissions import Actor
@@ -251,6 +251,16 @@ class UseCases:
             position=position,
             as_of=request.as_of is not None,
         )
+
+    def _in_project(self, answer: Callable[[], Any], code: str) -> Callable[[], Any]:  # Any: the reader's own reply
+        """Return an answer about all of a project, with that code where nothing was ever stored under its name."""
+
+        def checked() -> Any:  # Any: as above
+            if self._references.project_name is not None and self._references.project is None:
+                raise no_such_project(code)
+            return answer()
+
+        return checked
 
     def _need_project(self) -> str:
         if self._project is None:

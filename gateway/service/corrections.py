@@ -178,13 +178,15 @@ class CorrectionActs(UseCases):
 
         Whoever has the permission `admin` sees all of them; with `user` or `session` those that a reader with these ids
         and `agent` may see, as everybody else does with any of the three; without them those that its actor may see.
+        Errors: VALIDATION_FAILED, CORRECTION_NOT_FOUND (no such project; as for `correction_stats` and `eval_cases`).
         """
         request = schemas.parse(
             schemas.CorrectionsRequest, agent=agent, entity_key=entity_key, since=since, states=listed(states),
             user=user, session=session,
         )  # fmt: skip
         self._need_project()
-        return self._read(min_position, lambda: tuple(self._corrections.list(request)))
+        answer = self._in_project(lambda: tuple(self._corrections.list(request)), "CORRECTION_NOT_FOUND")
+        return self._read(min_position, answer)
 
     def correction_stats(
         self,
@@ -201,7 +203,8 @@ class CorrectionActs(UseCases):
         """
         request = schemas.parse(schemas.StatsRequest, agent=agent, since=since, by=listed(by), period=period)
         self._need_project()
-        return self._read(min_position, lambda: self._corrections.stats(request))
+        answer = self._in_project(lambda: self._corrections.stats(request), "CORRECTION_NOT_FOUND")
+        return self._read(min_position, answer)
 
     def eval_cases(self, *, agent: str | None = None, min_position: str | None = None) -> tuple[EvalCase, ...]:
         """Return a regression case for each active correction with an `original_input`, oldest first.
@@ -210,4 +213,5 @@ class CorrectionActs(UseCases):
         """
         request = schemas.parse(schemas.CorrectionsRequest, agent=agent, states=("active",))
         self._need_project()
-        return self._read(min_position, lambda: tuple(self._corrections.eval_cases(request)))
+        answer = self._in_project(lambda: tuple(self._corrections.eval_cases(request)), "CORRECTION_NOT_FOUND")
+        return self._read(min_position, answer)

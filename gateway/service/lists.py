@@ -34,8 +34,8 @@ class Lists(UseCases):
         Active revisions that were revoked are listed only under `revoked`. Whoever has the permission `admin` sees all
         of them; with `agent`, `user` or `session` those that such a reader may see; everybody else, without any of
         these, those that its actor may see. `memory` lists one memory's revisions, with what happened to each. `cursor`
-        is a page's `next_cursor`: it goes on as of that page's position. Errors: VALIDATION_FAILED, MEMORY_NOT_FOUND,
-        CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
+        is a page's `next_cursor`: it goes on as of that page's position. Errors: VALIDATION_FAILED, MEMORY_NOT_FOUND
+        (an unknown project too), CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
         """
         request = _request(
             states, memory=memory, kind=kind, tags=listed(tags), agent=agent, user=user, session=session, limit=limit,

@@ -136,9 +136,12 @@ class Reading(UseCases):
 
         In the order of each memory's first event there, each with its head before and after, as they are read.
         Errors: EVENT_NOT_FOUND (a position above the head), VALIDATION_FAILED (neither a position nor a time with its
-        zone, or the second before the first).
+        zone, or the second before the first), MEMORY_NOT_FOUND (no such project).
         """
-        start, end = self._read(min_position, lambda: (self._reader.position_of(first), self._reader.position_of(last)))
+        answer = self._in_project(
+            lambda: (self._reader.position_of(first), self._reader.position_of(last)), "MEMORY_NOT_FOUND"
+        )
+        start, end = self._read(min_position, answer)
         return self._diffs(start, end, self._reader.between.lineages(start, end))
 
     def _diffs(self, first: int, last: int, pages: Iterator[Sequence[str]]) -> Iterator[MemoryDiff]:
