@@ -1,6 +1,7 @@
 """What every use case needs: who acts, the one way to write, the one way to read."""
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import isfunction
 from typing import Any, Self, cast
 
 from gateway import schemas
@@ -23,6 +24,7 @@ from gateway.replies import (
 )
 from gateway.retracing import Retracing
 from gateway.retrieval import Retrieval
+from gateway.service.typed import typed
 from gateway.spelling import Spellings
 from gateway.states import States
 from gateway.traced import TraceTable
@@ -45,7 +47,16 @@ _OPTIONAL = frozenset({"expected_active"})
 
 
 class UseCases:
-    """One ledger, as one actor uses it. A context manager; safe to share between threads."""
+    """One ledger, as one actor uses it. A context manager; safe to share between threads.
+
+    Each public method of its use cases is held to the types that it names (`gateway/service/typed.py`).
+    """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name, member in list(vars(cls).items()):
+            if isfunction(member) and not name.startswith("_"):
+                setattr(cls, name, typed(member))
 
     def __init__(
         self,
@@ -200,6 +211,7 @@ class UseCases:
             position = parse_position(min_position, incarnation=self._reader.incarnation)
             wait_until_at(position, self._caught_up)
 
+    @typed
     def carry_late(self, *, keep: bool = True) -> tuple[str, ...]:
         """Make, for at most five seconds, the checks that outbox rows ask for; return what a reader is to be warned of.
 

@@ -196,6 +196,7 @@ class Reading(UseCases):
 
     def complete(self, prefix: str) -> tuple[str, ...]:
         """Return the ids of ours in the project, and of traces, that begin with `prefix`, sorted."""
+        prefix = schemas.parse(schemas.ReferenceRequest, id=prefix).id
         if is_prefix_of_ours(prefix) and kind_of(prefix) == TRACE:
             self._background.flush()
             return self._read(None, lambda: self._retracing.beginning_with(prefix))
