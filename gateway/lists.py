@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from gateway.cursors import Cursors, Place
+from gateway.cursors import Cursors, Place, reached
 from gateway.names import Names, References, no_such_project
 from gateway.reading import Reader
 from gateway.replies import ListedRevision, Revision, RevisionAct
@@ -17,7 +17,6 @@ from gateway.states import States
 from gateway.viewing import Viewing
 from gateway.views import LineageView, invalidation, revision_fields, revision_reply
 from gateway.visible import Visible
-from ledger.errors import refuse
 from ledger.memories import MetadataPatched, RevisionPromoted, RevisionState
 from ledger.message import Edge, Move, ScopeIds, Values
 from ledger.verified import Recorded, VerifiedLedger
@@ -83,14 +82,7 @@ class Lister:
             if reader is None:
                 raise no_such_project()
             return wanted, Place(self._reader.position, -1)
-        place = self._cursors.read(request.cursor, self._filter(wanted))
-        if place.position > self._reader.position:
-            refuse(
-                "CURSOR_INVALID",
-                f"The cursor is of position {place.position}, and the ledger ends at {self._reader.position}. Ask for "
-                "the first page.",
-            )
-        return wanted, place
+        return wanted, reached(self._cursors.read(request.cursor, self._filter(wanted)), self._reader.position)
 
     def _seeing(self, request: ListRequest, reader: ScopeIds | None) -> Visible:
         """Return what the list shows: the operator's of one memory shows all of it, whoever is named."""

@@ -392,6 +392,16 @@ class MemoryList(Reply, frozen=True, kw_only=True):
     incarnation: int
 
 
+class CorrectionList(Reply, frozen=True, kw_only=True):
+    """A page of corrections as they stood at `position`, oldest first; else as `MemoryList`."""
+
+    items: tuple["Correction", ...]
+    next_cursor: str | None
+    truncated: bool
+    position: int
+    incarnation: int
+
+
 class Evidence(Reply, frozen=True, kw_only=True):
     """An object of evidence: `stored` says whether its bytes are kept here, else `uri` says where they lie.
 

@@ -565,6 +565,13 @@ class CorrectionsRequest(Request):
         return ScopeRequest(agent=self.agent, user=self.user, session=self.session)
 
 
+class CorrectionPageRequest(CorrectionsRequest):
+    """A page of them. A cursor goes on where the page before it ended."""
+
+    limit: Annotated[int, Strict(), Field(ge=1, le=limits.LIST_LIMIT_MAX)] = limits.LIST_LIMIT_DEFAULT
+    cursor: Text | None = None
+
+
 class SearchCorrectionsRequest(ScopeRequest):
     """A question to the corrections that a reader sees; what is None is the policy's to say."""
 

@@ -3,10 +3,20 @@
 from collections.abc import Sequence
 
 from gateway import schemas
+from gateway.correction_pages import CorrectionPages
 from gateway.page import Append
 from gateway.past import Moment
-from gateway.replies import Correction, CorrectionHistory, CorrectionStats, EvalCase, ExplainedCorrection, Receipt
+from gateway.replies import (
+    Correction,
+    CorrectionHistory,
+    CorrectionList,
+    CorrectionStats,
+    EvalCase,
+    ExplainedCorrection,
+    Receipt,
+)
 from gateway.service.base import UseCases, listed
+from ledger.limits import LIST_LIMIT_DEFAULT
 
 STANDING = ("unconfirmed", "active")
 
@@ -187,6 +197,42 @@ class CorrectionActs(UseCases):
         self._need_project()
         answer = self._in_project(lambda: tuple(self._corrections.list(request)), "CORRECTION_NOT_FOUND")
         return self._read(min_position, answer)
+
+    def page_corrections(
+        self,
+        *,
+        agent: str | None = None,
+        entity_key: str | None = None,
+        since: str | None = None,
+        states: Sequence[str] = STANDING,
+        user: str | None = None,
+        session: str | None = None,
+        limit: int = LIST_LIMIT_DEFAULT,
+        cursor: str | None = None,
+        min_position: str | None = None,
+    ) -> CorrectionList:
+        """Return a page of what `list_corrections` lists. `cursor` is a page's `next_cursor`, with the same filters.
+
+        It goes on as of that page's position, whatever became of the corrections since. Errors: as
+        `list_corrections`, CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
+        """
+        request = schemas.parse(
+            schemas.CorrectionPageRequest, agent=agent, entity_key=entity_key, since=since, states=listed(states),
+            user=user, session=session, limit=limit, cursor=cursor,
+        )  # fmt: skip
+        self._need_project()
+        return self._read(min_position, lambda: self._page(request))
+
+    def _page(self, request: schemas.CorrectionPageRequest) -> CorrectionList:
+        pages = CorrectionPages(self._ledger, self._references, self._reader, self._corrections)
+        page, place, cursor = pages.page(request)
+        return CorrectionList(
+            items=tuple(page.items),
+            next_cursor=cursor,
+            truncated=page.cut,
+            position=place.position,
+            incarnation=self._reader.incarnation,
+        )
 
     def correction_stats(
         self,

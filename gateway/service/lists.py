@@ -5,11 +5,11 @@ from functools import partial
 from typing import Any
 
 from gateway import schemas
-from gateway.cursors import Place
+from gateway.cursors import Place, take
 from gateway.lists import CHUNK, Chunk, Lister, Wanted
 from gateway.replies import MemoryList, Revision
 from gateway.service.base import UseCases, listed
-from ledger.limits import LIST_CHARS_MAX, LIST_LIMIT_DEFAULT
+from ledger.limits import LIST_LIMIT_DEFAULT
 
 
 class Lists(UseCases):
@@ -42,20 +42,12 @@ class Lists(UseCases):
             cursor=cursor,
         )  # fmt: skip
         wanted, place = self._begin(request, min_position)
-        items: list[Revision] = []
-        last, chars, cursor, cut = place.last, 0, None, False
-        for key, item in self._listed(wanted, place, min(CHUNK, limit + 1)):
-            chars += len(item.content or "")
-            cut = bool(items) and chars > LIST_CHARS_MAX
-            if cut or len(items) == limit:
-                cursor = self._lister.cursor(wanted, Place(place.position, last))
-                break
-            items.append(item)
-            last = key
+        found = self._listed(wanted, place, min(CHUNK, limit + 1))
+        page = take(found, limit, lambda item: len(item.content or ""))
         return MemoryList(
-            items=tuple(items),
-            next_cursor=cursor,
-            truncated=cut,
+            items=tuple(page.items),
+            next_cursor=None if page.last is None else self._lister.cursor(wanted, Place(place.position, page.last)),
+            truncated=page.cut,
             position=place.position,
             incarnation=self._reader.incarnation,
         )
