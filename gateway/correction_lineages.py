@@ -8,11 +8,12 @@ revision is held against its own events.
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from gateway.lineages import Graph, correction_node, is_touched, repeats_unseen, revision_node
+from gateway.lineages import Graph, correction_node, is_touched, revision_node
 from gateway.names import Names, References
 from gateway.replies import LineageEdge
 from gateway.states import States
 from gateway.viewing import Viewing
+from gateway.views import repeats_unseen
 from ledger.corrections import CORRECTION, CorrectionSuperseded
 from ledger.verified import VerifiedLedger
 from projections.corrections import QUERIES

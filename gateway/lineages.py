@@ -10,7 +10,7 @@ from gateway.graph import newer_than, older_than
 from gateway.names import Names, References
 from gateway.replies import LineageEdge, LineageNode
 from gateway.viewing import Viewing
-from gateway.views import LineageView, correction_text_of
+from gateway.views import LineageView, correction_text_of, repeats_unseen
 from ledger.corrections import CORRECTION, CorrectionState
 from ledger.ids import MEMORY, kind_of
 from ledger.memories import LearningInvalidated, LineageState, RevisionState
@@ -175,16 +175,6 @@ def is_touched(view: LineageView, revision: str, correction: str, state: Correct
         and revision in {move.revision for move in facts.moves}
         for item in view.recorded.values()
     )
-
-
-def repeats_unseen(view: LineageView, revision: str, state: CorrectionState) -> bool:
-    """Report whether a correction is about a revision of a view, and that or what came of it may not be read any more.
-
-    Its values are then what was forgotten. A learning that it only withdrew is another text.
-    """
-    if state.recorded is None or state.recorded.revision != revision:
-        return False
-    return not view.unseen.isdisjoint({revision, *view.state.revisions[revision].superseded_by})
 
 
 def reached(

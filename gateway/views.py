@@ -10,7 +10,7 @@ from gateway.applicability import document
 from gateway.replies import AuditEntry, Revision
 from gateway.texts import mended
 from ledger.chain import Entry, broken
-from ledger.corrections import CorrectionText
+from ledger.corrections import CorrectionState, CorrectionText
 from ledger.digest import leaf, public
 from ledger.memories import (
     LINEAGE,
@@ -151,6 +151,16 @@ def patch_of(item: Recorded) -> MetadataPatch:
 def is_hidden(item: RevisionState) -> bool:
     """Report whether a revision was withdrawn from view: then neither its text nor the text's hash is shown."""
     return item.values.state in ("forgotten", "erased")
+
+
+def repeats_unseen(view: LineageView, revision: str, state: CorrectionState) -> bool:
+    """Report whether a correction is about a revision of a view, and that or what came of it may not be read any more.
+
+    Its values are then what was forgotten. A learning that it only withdrew is another text.
+    """
+    if state.recorded is None or state.recorded.revision != revision:
+        return False
+    return not view.unseen.isdisjoint({revision, *view.state.revisions[revision].superseded_by})
 
 
 def correction_text_of(item: Recorded) -> CorrectionText:
