@@ -35,6 +35,10 @@ class Names:
         """Return the stream whose first event assigns the name."""
         return self._ledger.keys.name(kind, parent, name)
 
+    def subject(self, name: str) -> str:
+        """Return the digest of a person whom a text concerns, as it stands in envelopes."""
+        return self._ledger.keys.subject(name)
+
     def find(self, kind: str, parent: str, name: str) -> str | None:
         """Return the id that a name has, or None."""
         stream = self.stream(kind, parent, name)

@@ -153,6 +153,11 @@ def _identity(value: str) -> str:
     return full
 
 
+def _once(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return each of some names once, in the order in which they were given."""
+    return tuple(dict.fromkeys(values))
+
+
 def _media_type(value: str) -> str:
     if not _MEDIA_TYPE.fullmatch(value):
         raise ValueError("is not a media type, such as text/plain or image/png")
@@ -192,6 +197,7 @@ Turn = Annotated[int, Strict(), Field(ge=0, le=limits.INTEGER_MAX)]
 MediaType = Annotated[str, Strict(), Field(max_length=limits.MEDIA_TYPE_CHARS_MAX), AfterValidator(_media_type)]
 Uri = Annotated[str, Strict(), Field(max_length=limits.URI_CHARS_MAX), AfterValidator(_text), AfterValidator(_uri)]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=limits.TAGS_MAX)]
+Subjects = Annotated[tuple[Label, ...], Field(max_length=limits.SUBJECTS_MAX), AfterValidator(_once)]
 Sources = Annotated[tuple[Source, ...], Field(max_length=limits.SOURCES_MAX)]
 
 
@@ -299,6 +305,7 @@ class RememberRequest(ScopeRequest):
     valid_to: Moment | None = None
     review_by: Moment | None = None
     sources: Sources = ()
+    subjects: Subjects = ()
     applies: AppliesRequest | None = None
     institutional: InstitutionalRequest | None = None
     run: Name | None = None
