@@ -86,7 +86,8 @@ def _called(method: Callable[..., Any], gateway: Gateway, folder: Path, wrong: s
         elif parameter.name == "dry_run":
             asked["dry_run"] = True
         elif parameter.default is inspect.Parameter.empty:
-            asked[parameter.name] = GOOD.get(parameter.name, str(folder / "nothing"))
+            good = 1 if parameter.annotation is int else GOOD.get(parameter.name, str(folder / "nothing"))
+            asked[parameter.name] = good
     answer = method(gateway, **asked)
     if isinstance(answer, Iterator):
         for _ in answer:
