@@ -9,6 +9,10 @@ from cli.output import give, note
 if TYPE_CHECKING:
     from gateway.replies import Receipt
 
+CURSOR_NOTE = (
+    "With --limit the answer ends with a cursor, which goes on as of the same position, with the same filters: in json "
+    "and yaml as next_cursor, else as the last line on stderr. Without it everything is listed."
+)
 REV_NOTE = "REV is a revision id, or a memory id or name, which means its head."
 TEXT_NOTE = "TEXT may be - (stdin) or @FILE; write @@ for a text that begins with @."
 KINDS_NOTE = "fact, preference, learning, decision, procedure, task or other"

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 def show(session: Session, what: str, raw: bool, min_position: str | None) -> None:
     """Show a revision, the head of a memory, a correction, or events.
 
-    A number is the position of an event; a receipt's trace_id stands for all that its command stored, a search's for
-    what it chose and left out. With --raw an id means the event that recorded it, a receipt's trace its first one.
+    A number is the position of an event, also where a memory is so named: that one is shown by `memories show`. A
+    receipt's trace_id stands for all that its command stored, a search's for what it chose and left out. With --raw an
+    id means the event that recorded it, a receipt's trace its first one.
     """
     seq = int(what) if what.isascii() and what.isdigit() else None
     if raw:
@@ -39,10 +40,26 @@ def show(session: Session, what: str, raw: bool, min_position: str | None) -> No
     elif seq is not None:
         with session.gateway(create=False, replay=False, reach=min_position) as gateway:
             event = gateway.show_event(seq)
+            named = _is_named(session, gateway, what)
         give(session, event, lambda: views.event(event))
+        if named:
+            note(session, f"a memory is named {what}, too: `corrigenda memories show {what}` shows that one")
     else:
         with session.gateway(create=False, replay=False, reach=min_position) as gateway:
             _show_item(session, gateway, full_id(gateway, what))
+
+
+def _is_named(session: Session, gateway: "Gateway", word: str) -> bool:
+    """Report whether a caller named a memory by a word that was taken for something else; asked for people only."""
+    from ledger.errors import NotFoundError
+
+    if session.machine or not session.has_project:
+        return False
+    try:
+        gateway.show(word)
+    except NotFoundError:
+        return False
+    return True
 
 
 def _show_item(session: Session, gateway: "Gateway", identifier: str) -> None:

@@ -58,7 +58,8 @@ def sign(session: Session, out: str | None, tiles: str | None) -> None:
 def show(session: Session, file: bytes) -> None:
     """Check that this ledger's key signed a checkpoint, and print what it says; `-` is stdin.
 
-    Whether the ledger still bears it out is for `verify --checkpoint` to say. Exit 11 if it is none of this ledger's.
+    Whether the ledger still bears it out is for `verify --checkpoint` to say. Exit 11 if it is none of this ledger's, 2
+    if it is no checkpoint at all.
     """
     with session.bare(create=False) as bare:
         said = as_document(bare.show_checkpoint(file))

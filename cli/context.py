@@ -112,9 +112,14 @@ class Session:
                 bare.reach(reach)
             yield bare
 
+    @property
+    def has_project(self) -> bool:
+        """Report whether a project is named."""
+        return bool(self.project or os.environ.get("CORRIGENDA_PROJECT"))
+
     def require_project(self) -> None:
         """Refuse to go on without a project, before anything is opened: a default would put things in a wrong place."""
-        if not (self.project or os.environ.get("CORRIGENDA_PROJECT")):
+        if not self.has_project:
             raise click.UsageError("A project is needed, and none is named. Give --project, or set CORRIGENDA_PROJECT.")
 
     def _say(self, text: str) -> None:

@@ -1,7 +1,7 @@
 """How an answer leaves: data on stdout, everything else on stderr.
 
 With a machine format stdout is one document (`json`, `yaml`) or a line per item (`jsonl`, `csv`, `name`), and no prose
-goes anywhere.
+goes anywhere; where lines leave no place for the cursor of a page, it is a line on stderr.
 """
 
 import json
@@ -69,6 +69,14 @@ def note(session: Session, text: str) -> None:
     """Say something beside the data, on stderr; `-q` and machine formats keep silent."""
     if not session.quiet and not session.machine:
         sys.stderr.write(inert(text) + "\n")
+
+
+def note_next(session: Session, cursor: str | None) -> None:
+    """Say where a page goes on, if it does: on stderr, in one line, where the answer itself has no place for it."""
+    if cursor is None or session.quiet or session.output in _WHOLE:
+        return
+    said = f"next_cursor: {cursor}" if session.machine else f"there are more: --cursor {cursor}"
+    sys.stderr.write(inert(said) + "\n")
 
 
 def as_document(answer: "Reply | Mapping[str, Any]") -> dict[str, Any]:  # Any: JSON

@@ -80,7 +80,9 @@ def explain(session: Session, what: str, at: str | None, trace: str | None, min_
 def diff(context: click.Context, session: Session, before: str, after: str, min_position: str | None) -> None:
     """Show what differs between two revisions, or what changed between two positions.
 
-    A and B are both ids (a memory means its head), or both positions or times of the ledger, the earlier one first.
+    A and B are both ids (a memory means its head), or both positions or times of the ledger, the earlier one first:
+    then each memory and correction of the project that something happened to. A memory that is named like one of these
+    is given by its own mem_… id.
     """
     if is_moment(before) != is_moment(after):
         raise click.UsageError(f"{before} and {after} are no pair: give two ids, or two positions or times.")
@@ -88,7 +90,7 @@ def diff(context: click.Context, session: Session, before: str, after: str, min_
         if is_moment(before):
             first, last = (str(read_at(context, context.command.params[0], word)) for word in (before, after))
             found = gateway.diff_between(first, last)
-            shown = give_stream(session, found, lambda item: patches.memory(item, paint=session.paint), between="\n")
+            shown = give_stream(session, found, lambda item: patches.changed(item, paint=session.paint), between="\n")
         else:
             told = gateway.diff(full_id(gateway, before), full_id(gateway, after))
             give(session, told, lambda: patches.difference(told, paint=session.paint))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from gateway.replies import (
         Change,
         Correction,
+        CorrectionDiff,
         CorrectionHistory,
         History,
         MemoryDiff,
@@ -91,6 +92,31 @@ def memory(item: "MemoryDiff", *, paint: Paint = plain) -> str:
     if item.before is None and item.after.content is not None:
         lines += [paint("green", line) for line in block(item.after.content, gutter="  │ +").split("\n")]
     return "\n".join([*lines, *_changes(item.patch, paint)])
+
+
+def changed(item: "MemoryDiff | CorrectionDiff", *, paint: Paint = plain) -> str:
+    """What happened to one memory or correction of a project."""
+    return correction(item, paint=paint) if item.correction_id is not None else memory(item, paint=paint)
+
+
+def correction(item: "CorrectionDiff", *, paint: Paint = plain) -> str:
+    """What happened to one correction: its acts, its state before and after, and what it says."""
+    sign, before, after = "~" if item.before else "+", item.before, item.after
+    title = f"{sign} {item.correction_id}  {', '.join(item.acts)}"
+    by = f" by {after.superseded_by}" if after.superseded_by else ""
+    about = [word for word in (after.field, after.entity_key) if word]
+    lines = [
+        paint("bold" if before else "green", title),
+        f"  {before.state if before else 'not there'} → {after.state}{by}",
+        f"  of {inert(after.agent)}{': ' if about else ''}{inert(', '.join(about))}",
+    ]
+    if after.original_value is None or after.corrected_value is None:
+        return "\n".join([*lines, "  what it says is no longer shown: it repeats what was forgotten"])
+    said = (
+        ("red", block(after.original_value, gutter="  │ -")),
+        ("green", block(after.corrected_value, gutter="  │ +")),
+    )
+    return "\n".join([*lines, *(paint(colour, told) for colour, told in said)])
 
 
 def _stood(item: "MemoryThen | None") -> str:

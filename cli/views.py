@@ -138,6 +138,7 @@ def _particulars(item: "Revision") -> list[tuple[str, str | None]]:
         ("scope", inert(" ".join(f"{name}={value}" for name, value in item.scope.items()))),
         ("visibility", inert(item.visibility)),
         ("origin", inert(item.origin)),
+        ("subjects", inert(", ".join(item.subjects))),
         ("sources", inert(", ".join(item.provenance.get("sources") or ()))),
         ("confidence", item.confidence),
         ("valid", _span(item.valid_from, item.valid_to)),

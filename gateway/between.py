@@ -1,34 +1,36 @@
-"""What happened to the memories of a project between two positions: each one's acts, and its head before and after.
+"""What happened to the memories and corrections of a project between two positions: each one's acts, before and after.
 
-It goes through the events in between once, and reads each memory that they changed once, a page of memories at a time.
+It goes through the events in between once, and reads each of them that they changed once, a page of them at a time.
 """
 
 from collections.abc import Iterator, Sequence
 
+from gateway.correction_diffs import CorrectionDiffs
 from gateway.diffing import differences, said_then
 from gateway.names import Names, References
-from gateway.replies import LineageEdge, MemoryDiff, MemoryThen
+from gateway.replies import CorrectionDiff, LineageEdge, MemoryDiff, MemoryThen
 from gateway.viewing import Viewing
 from gateway.views import LineageView
 from ledger.errors import refuse
-from ledger.ids import MEMORY, kind_of
+from ledger.ids import CORRECTION, MEMORY, kind_of
 from ledger.verified import VerifiedLedger
 
 EVENTS_PAGE = 2_000
-MEMORIES_PAGE = 200
+STREAMS_PAGE = 200
 
 
 class Between:
-    """The memories that changed between two positions. The caller has caught up."""
+    """What changed between two positions. The caller has caught up."""
 
     def __init__(self, ledger: VerifiedLedger, names: Names, references: References, viewing: Viewing) -> None:
         self._ledger = ledger
         self._names = names
         self._references = references
         self._viewing = viewing
+        self._corrections = CorrectionDiffs(ledger, names, references, viewing)
 
-    def lineages(self, first: int, last: int) -> Iterator[Sequence[str]]:
-        """Yield the lineages with events above `first` up to `last`, each once, in the order of their first one there.
+    def streams(self, first: int, last: int) -> Iterator[Sequence[str]]:
+        """Yield memories and corrections with events above `first` up to `last`, once each, by their first one there.
 
         Each page is read when it is asked for. Errors: VALIDATION_FAILED (it ends before it begins).
         """
@@ -45,13 +47,20 @@ class Between:
         for start in range(first + 1, last + 1, EVENTS_PAGE):
             entries = self._ledger.entries(start, min(start + EVENTS_PAGE, last + 1))
             streams = dict.fromkeys(entry.envelope.stream for entry in entries)
-            fresh = [one for one in streams if kind_of(one) == MEMORY and one not in seen]
+            fresh = [one for one in streams if kind_of(one) in (MEMORY, CORRECTION) and one not in seen]
             seen.update(fresh)
-            for at in range(0, len(fresh), MEMORIES_PAGE):
-                yield fresh[at : at + MEMORIES_PAGE]
+            for at in range(0, len(fresh), STREAMS_PAGE):
+                yield fresh[at : at + STREAMS_PAGE]
 
-    def diffs(self, lineages: Sequence[str], first: int, last: int) -> list[MemoryDiff]:
-        """Return what happened to those of some lineages that the project has, in their order."""
+    def diffs(self, streams: Sequence[str], first: int, last: int) -> list[MemoryDiff | CorrectionDiff]:
+        """Return what happened to those of some memories and corrections that the project has, in their order."""
+        found: dict[str, MemoryDiff | CorrectionDiff] = {
+            **self._memories([one for one in streams if kind_of(one) == MEMORY], first, last),
+            **self._corrections.diffs([one for one in streams if kind_of(one) == CORRECTION], first, last),
+        }
+        return [found[one] for one in streams if one in found]
+
+    def _memories(self, lineages: Sequence[str], first: int, last: int) -> dict[str, MemoryDiff]:
         views = [view for view in self._viewing.many(lineages).values() if self._references.holds(view.state)]
         after = {one.lineage: self._viewing.at(one, last) for one in views}
         after = {lineage: one for lineage, one in after.items() if _revision(one) is not None}
@@ -59,7 +68,7 @@ class Between:
         others |= {end for one in views for pair in self._viewing.at(one, first).state.links for end in pair}
         self._names.shown(sorted(others))
         self._viewing.shown(*views)
-        return [self._diff(after[one], self._viewing.at(after[one], first), first) for one in lineages if one in after]
+        return {one: self._diff(view, self._viewing.at(view, first), first) for one, view in after.items()}
 
     def _diff(self, after: LineageView, before: LineageView, first: int) -> MemoryDiff:
         stood, now = _revision(before), _revision(after)

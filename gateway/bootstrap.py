@@ -10,6 +10,7 @@ from gateway.embedded import Say, Server, attach
 from gateway.losses import Losses
 from gateway.permissions import Actor, granted
 from gateway.service import Gateway
+from gateway.service.typed import typed
 from gateway.settings import Settings, read_settings
 from gateway.survey import survey
 from ledger.appending import PROJECTOR_VERSION
@@ -31,6 +32,7 @@ from projections.scrubbing import Scrubber
 __all__ = ["BareGateway", "open_bare", "open_gateway"]
 
 
+@typed
 def open_gateway(
     *,
     database_url: str | None = None,

@@ -126,11 +126,12 @@ def _render(store: Store, folder: Path, note: bytes, key: VerifierKey) -> Docume
 def show(store: Store, files: KeyFiles, note: bytes) -> Document:
     """Return what a checkpoint says, after its signature was checked with event 0's key.
 
-    Whether the ledger bears it out is `verify`'s to say. Errors: INTEGRITY_BROKEN (none that this ledger's key signed;
-    exit 11), LEDGER_UNVERIFIED (no ledger key, so event 0's seal cannot be checked).
+    Whether the ledger bears it out is `verify`'s to say. Errors: VALIDATION_FAILED (no checkpoint at all),
+    INTEGRITY_BROKEN (one that this ledger's key did not sign; exit 11), LEDGER_UNVERIFIED (no ledger key, so event 0's
+    seal cannot be checked).
     """
     opened = _opening(store, files)
-    return _said(_opened(note, opened, "the checkpoint"), opened.public_key)
+    return _said(_given(note, opened, "the checkpoint"), opened.public_key)
 
 
 def consistency(store: Store, files: KeyFiles, old: bytes, new: bytes) -> Document:
@@ -140,7 +141,7 @@ def consistency(store: Store, files: KeyFiles, old: bytes, new: bytes) -> Docume
     INTEGRITY_BROKEN with exit 11 too if the ledger has no such proof.
     """
     opened = _opening(store, files)
-    before, after = _opened(old, opened, "the first checkpoint"), _opened(new, opened, "the second checkpoint")
+    before, after = _given(old, opened, "the first checkpoint"), _given(new, opened, "the second checkpoint")
     if not 1 <= before.size <= after.size:
         raise _mismatch(f"a second checkpoint of at least {max(before.size, 1)} entries", f"one of {after.size}")
     leaves = _leaves(store, after.size)
@@ -249,6 +250,19 @@ def _key(opened: LedgerOpened) -> VerifierKey:
     if key.name != opened.origin:
         raise broken(0, "chain", "a verifier key in the ledger's own name", "one in another")
     return key
+
+
+def _given(note: bytes, opened: LedgerOpened, which: str) -> Checkpoint:
+    """Return the checkpoint that a caller's bytes are. Bytes of another kind say nothing about the ledger."""
+    try:
+        notes.parse_checkpoint(notes.parse_note(note).text)
+    except NotANote as fault:
+        raise failure(
+            "VALIDATION_FAILED",
+            f"For {which} a signed note was expected, as `corrigenda checkpoint sign` prints it, and what was given is "
+            f"none: {fault}. Give the file that was kept then, unchanged.",
+        ) from fault
+    return _opened(note, opened, which)
 
 
 def _opened(note: bytes, opened: LedgerOpened, which: str) -> Checkpoint:

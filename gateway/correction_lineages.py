@@ -13,6 +13,7 @@ from gateway.names import Names, References
 from gateway.replies import LineageEdge
 from gateway.states import States
 from gateway.viewing import Viewing
+from gateway.views import repeats_unseen
 from ledger.corrections import CORRECTION, CorrectionSuperseded
 from ledger.verified import VerifiedLedger
 from projections.corrections import QUERIES
@@ -56,8 +57,10 @@ class Chains:
         ]
         shown = self._names.shown(sorted({lineages[revision] for _, revision in corrects}))
         revisions = dict.fromkeys(revision for _, revision in corrects)
+        states = {one: self._states.of(CORRECTION, one) for one in touched}
+        untold = {one for one, revision in corrects if repeats_unseen(views[lineages[revision]], revision, states[one])}
         nodes = (
-            *(correction_node(one, self._states.of(CORRECTION, one), self._ledger.stream(one)) for one in touched),
+            *(correction_node(one, states[one], self._ledger.stream(one), told=one not in untold) for one in touched),
             *(revision_node(views[lineages[one]], one, shown[lineages[one]]) for one in revisions),
         )
         edges = (

@@ -220,6 +220,32 @@ class Corrections:
         for rows in self._rows(project, None if request.agent is None else ids.agent, request.states):
             yield [found for found in self._read(rows) if _wanted(found, request, project, ids, reader)]
 
+    def stood(
+        self, request: CorrectionsRequest, *, position: int, after: int, most: int
+    ) -> tuple[Sequence[tuple[int, Correction]], int | None]:
+        """Return those that are wanted as they stood at a position, by the positions above `after` that recorded them.
+
+        At most so many rows are looked at; with them comes the one above which to go on, None where nothing is left.
+        """
+        project = self._references.project
+        if project is None:
+            return [], None
+        ids = self._reader.scope(project, request.reader)
+        reader = self._reader.reader(project, request.reader) if self._reads_as_somebody(request) else None
+        # What a row says is of now: only where that is then, does it tell whether a correction was in a state.
+        states = list(request.states) if position == self._ledger.walk.position else None
+        params = {
+            "gen": self._ledger.store.head().gen, "project": project, "states": states, "after": after, "at": position,
+            "agent": None if request.agent is None else ids.agent, "limit": most,
+        }  # fmt: skip
+        rows = self._ledger.store.query(QUERIES["find_corrections"], params)
+        histories = self._ledger.streams({correction for correction, _ in rows})
+        found = (_found_by(histories[one], position, one) for one, _ in rows if one in histories)
+        kept = [one for one in found if one is not None and _wanted(one, request, project, ids, reader)]
+        shown = self._names.shown(sorted({name for one in kept for name in _named(one.facts.scope)}))
+        items = [(one.first.entry.position, self._reply(one, shown.__getitem__)) for one in kept]
+        return items, rows[-1][1] if len(rows) == most else None
+
     def _reads_as_somebody(self, request: CorrectionsRequest) -> bool:
         """Report whether visibility decides: the operator sees every record of the project, unless as somebody."""
         return not self._references.visible.whole or bool(request.user or request.session)
@@ -227,9 +253,12 @@ class Corrections:
     def _rows(self, project: str, agent: str | None, states: Sequence[str]) -> Iterator[Mapping[str, int]]:
         store, after = self._ledger.store, -1
         gen = store.head().gen
-        wanted = {"gen": gen, "project": project, "agent": agent, "states": list(states), "limit": PAGE_ROWS}
+        last = self._ledger.walk.position
+        wanted = {
+            "gen": gen, "project": project, "agent": agent, "states": list(states), "limit": PAGE_ROWS, "at": last,
+        }  # fmt: skip
         while rows := store.query(QUERIES["find_corrections"], {**wanted, "after": after}):
-            yield {correction: seq for correction, seq in rows if 0 <= seq <= self._ledger.walk.position}
+            yield {correction: seq for correction, seq in rows if seq >= 0}
             after = rows[-1][1]
 
     def _read(self, rows: Mapping[str, int]) -> Iterator[Found]:
@@ -290,6 +319,12 @@ def _found(first: Recorded, last: Recorded, correction: str) -> Found | None:
     if {first.entry.envelope.stream, last.entry.envelope.stream} != {correction}:
         return None
     return Found(facts, correction_text_of(first), first, last, now.standing.state)
+
+
+def _found_by(recorded: Sequence[Recorded], position: int, correction: str) -> Found | None:
+    """Return a correction as its events up to a position tell it; None if it had not begun."""
+    then = [item for item in recorded if item.entry.position <= position]
+    return _found(then[0], then[-1], correction) if then else None
 
 
 def _wanted(found: Found, request: CorrectionsRequest, project: str, ids: ScopeIds, reader: ScopeIds | None) -> bool:

@@ -6,17 +6,19 @@ believed before its digest was checked.
 
 import base64
 import hmac
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from ledger.codec import canonical
 from ledger.digest import LedgerKeys
 from ledger.errors import failure
+from ledger.limits import LIST_CHARS_MAX
 
 _CHARS_MAX = 512
 _DIGEST_BYTES = 32
+_Item = TypeVar("_Item")
 
 
 class Place(NamedTuple):
@@ -95,6 +97,38 @@ class Cursors:
 
     def _filter(self, wanted: Mapping[str, Any]) -> str:  # Any: JSON
         return self._keys.keyed("cursor filter", canonical(dict(wanted)).decode()).hex()[:32]
+
+
+class Taken(NamedTuple, Generic[_Item]):
+    """What one page holds; `last` is the key above which the list goes on, None at its end; `cut`: it was too long."""
+
+    items: list[_Item]
+    last: int | None
+    cut: bool
+
+
+def take(found: Iterable[tuple[int, _Item]], limit: int, size: Callable[[_Item], int]) -> Taken[_Item]:
+    """Return at most `limit` of the items, with keys that grow: fewer, but one at least, where they are too long."""
+    items: list[_Item] = []
+    last, chars = -1, 0
+    for key, item in found:
+        chars += size(item)
+        cut = bool(items) and chars > LIST_CHARS_MAX
+        if cut or len(items) == limit:
+            return Taken(items, last, cut)
+        items.append(item)
+        last = key
+    return Taken(items, None, False)
+
+
+def reached(place: Place, head: int) -> Place:
+    """Return a cursor's place, or CURSOR_INVALID for one that the ledger has not reached."""
+    if place.position > head:
+        raise failure(
+            "CURSOR_INVALID",
+            f"The cursor is of position {place.position}, and the ledger ends at {head}. Ask for the first page.",
+        )
+    return place
 
 
 def _invalid(what: str) -> Exception:

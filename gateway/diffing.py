@@ -6,7 +6,7 @@ from typing import Any
 
 from gateway.replies import Change, MetadataChange, PatchedRevision, RevisionDiff, RevisionRef
 from gateway.texts import mended
-from gateway.views import LineageView, patch_of, revision_fields, said_fields
+from gateway.views import WITHHELD, LineageView, patch_of, revision_fields, said_fields
 from ledger.memories import RevisionState, RevisionText
 
 Fields = Mapping[str, Any]  # Any: one value of each field's type
@@ -37,10 +37,10 @@ def unified(before: str | None, after: str | None) -> str | None:
 
 
 def said_then(view: LineageView, item: RevisionState, text: RevisionText, show: Show) -> Fields:
-    """Return the fields that are compared of a revision that says this; its content is None where it is unseen."""
+    """Return the fields that are compared of a revision that says this; what it says is None where it is unseen."""
     fields: dict[str, Any] = said_fields(item, text, show)  # Any: as in Fields
     if item.revision in view.unseen:
-        fields["content"] = None
+        fields |= WITHHELD
     return {**fields, **fields.pop("provenance")}
 
 

@@ -10,7 +10,7 @@ from gateway.graph import newer_than, older_than
 from gateway.names import Names, References
 from gateway.replies import LineageEdge, LineageNode
 from gateway.viewing import Viewing
-from gateway.views import LineageView, correction_text_of
+from gateway.views import LineageView, correction_text_of, repeats_unseen
 from ledger.corrections import CORRECTION, CorrectionState
 from ledger.ids import MEMORY, kind_of
 from ledger.memories import LearningInvalidated, LineageState, RevisionState
@@ -141,14 +141,24 @@ class Surroundings:
         histories = ledger.streams(correction for correction, _ in rows)
         states = {one: CORRECTION.fold(item.event for item in recorded) for one, recorded in histories.items()}
         shown = self._names.shown(sorted(states))
-        return [
-            (
-                correction_node(shown[correction], states[correction], histories[correction]),
-                LineageEdge(source=shown[correction], target=revision, kind=CORRECTS),
-            )
+        pairs = [
+            (correction, revision)
             for correction, revision in dict.fromkeys(rows)
             if self._is_seen(states[correction])
             and is_touched(self._views[self._holders[revision]], revision, correction, states[correction])
+        ]
+        untold = {
+            correction
+            for correction, revision in pairs
+            if repeats_unseen(self._views[self._holders[revision]], revision, states[correction])
+        }
+        nodes = {
+            one: correction_node(shown[one], states[one], histories[one], told=one not in untold)
+            for one in dict.fromkeys(correction for correction, _ in pairs)
+        }
+        return [
+            (nodes[correction], LineageEdge(source=shown[correction], target=revision, kind=CORRECTS))
+            for correction, revision in pairs
         ]
 
     def _is_seen(self, state: CorrectionState) -> bool:
@@ -232,8 +242,10 @@ def revision_node(view: LineageView, revision: str, shown: str) -> LineageNode:
     )
 
 
-def correction_node(shown: str, state: CorrectionState, recorded: Sequence[Recorded]) -> LineageNode:
-    """Return the node of a correction with that history."""
+def correction_node(shown: str, state: CorrectionState, recorded: Sequence[Recorded], *, told: bool) -> LineageNode:
+    """Return the node of a correction with that history; untold, where it repeats what was forgotten."""
+    if not told:
+        return LineageNode(id=shown, type="correction", state=state.state or "", label="(forgotten)")
     text = correction_text_of(next(item for item in recorded if item.entry.position == state.position))
     field = f"{text.field}: " if text.field else ""
     label = _label(f"{field}{text.original_value} → {text.corrected_value}")

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from gateway.cursors import Cursors, Place
-from gateway.names import Names, References
+from gateway.cursors import Cursors, Place, reached
+from gateway.names import Names, References, no_such_project
 from gateway.reading import Reader
 from gateway.replies import ListedRevision, Revision, RevisionAct
 from gateway.schemas import ListRequest
@@ -17,7 +17,6 @@ from gateway.states import States
 from gateway.viewing import Viewing
 from gateway.views import LineageView, invalidation, revision_fields, revision_reply
 from gateway.visible import Visible
-from ledger.errors import refuse
 from ledger.memories import MetadataPatched, RevisionPromoted, RevisionState
 from ledger.message import Edge, Move, ScopeIds, Values
 from ledger.verified import Recorded, VerifiedLedger
@@ -69,7 +68,7 @@ class Lister:
     def begin(self, request: ListRequest) -> tuple[Wanted, Place]:
         """Return what is asked for, and where the list goes on: at its beginning and the head unless a cursor says.
 
-        Errors: MEMORY_NOT_FOUND, CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
+        Errors: MEMORY_NOT_FOUND (an unknown project too), CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
         """
         project = self._references.project
         reader = None if project is None else self._reader.reader(project, request)
@@ -80,15 +79,10 @@ class Lister:
             visible=self._seeing(request, reader),
         )
         if request.cursor is None:
+            if reader is None:
+                raise no_such_project()
             return wanted, Place(self._reader.position, -1)
-        place = self._cursors.read(request.cursor, self._filter(wanted))
-        if place.position > self._reader.position:
-            refuse(
-                "CURSOR_INVALID",
-                f"The cursor is of position {place.position}, and the ledger ends at {self._reader.position}. Ask for "
-                "the first page.",
-            )
-        return wanted, place
+        return wanted, reached(self._cursors.read(request.cursor, self._filter(wanted)), self._reader.position)
 
     def _seeing(self, request: ListRequest, reader: ScopeIds | None) -> Visible:
         """Return what the list shows: the operator's of one memory shows all of it, whoever is named."""

@@ -13,7 +13,7 @@ from ledger.errors import failure, refuse
 from ledger.governance import AssignedName, NameAssigned
 from ledger.ids import CORRECTION as CORRECTION_ID
 from ledger.ids import MEMORY, REVISION, is_ours, kind_of
-from ledger.memories import LineageState, RevisionState
+from ledger.memories import LineageState, RevisionState, last_head
 from ledger.verified import Recorded, VerifiedLedger
 from projections.lineage import QUERIES
 
@@ -34,6 +34,10 @@ class Names:
     def stream(self, kind: str, parent: str, name: str) -> str:
         """Return the stream whose first event assigns the name."""
         return self._ledger.keys.name(kind, parent, name)
+
+    def subject(self, name: str) -> str:
+        """Return the digest of a person whom a text concerns, as it stands in envelopes."""
+        return self._ledger.keys.subject(name)
 
     def find(self, kind: str, parent: str, name: str) -> str | None:
         """Return the id that a name has, or None."""
@@ -163,11 +167,11 @@ class References:
         lineage, revision = self.locate(reference)
         revision = revision or self._states.lineage(lineage).head
         if revision is None:
+            advice, allowed = _without_head(self._states.lineage(lineage))
             refuse(
                 "INVALID_TRANSITION",
-                "The memory has no head at present, so it does not stand for a revision. Name the revision that is "
-                "meant (its history lists them), or remember a new text under the memory's id.",
-                allowed=["remember", "restore"],
+                f"The memory has no head at present, so it does not stand for a revision. {advice}",
+                allowed=allowed,
             )
         return lineage, revision
 
@@ -206,12 +210,37 @@ class References:
         return self._project_name is None or state.revisions[state.latest].scope.project == self.project
 
 
+def _without_head(state: LineageState) -> tuple[str, list[str]]:
+    """Return what can be done about a memory without a head, in words and as acts: only what would not be refused."""
+    named = "Name the revision that is meant (its history lists them)"
+    last = last_head(state)
+    if last is not None and last.superseded_by:
+        return f"It ended when {', '.join(last.superseded_by)} took its place: name that one instead.", []
+    if last is not None and last.values.state in ("forgotten", "erased"):
+        restoring = last.values.state == "forgotten"
+        restore = "restore the memory (`corrigenda memories restore`), " if restoring else ""
+        return f"{named}, {restore}or remember a new text under another id.", ["restore"] if restoring else []
+    states = {item.values.state for item in state.revisions.values()}
+    first = [act for act, of in (("promote", "conflicted"), ("publish", "processing")) if of in states]
+    restore = ["restore"] if any(item.withdrawals for item in state.revisions.values()) else []
+    return f"{named}, or remember a new text under the memory's id.", [*first, *restore, "remember"]
+
+
 def not_found() -> Exception:
     """Return MEMORY_NOT_FOUND in the words that tell nothing about other projects."""
     return failure(
         "MEMORY_NOT_FOUND",
         "There is no such memory or revision in this project. Check the id and the project (--project, "
         "CORRIGENDA_PROJECT); a name has to be given exactly.",
+    )
+
+
+def no_such_project(code: str = "MEMORY_NOT_FOUND") -> Exception:
+    """Return the refusal to read a project that holds nothing, so that nobody takes a mistyped one for an empty one."""
+    return failure(
+        code,
+        "There is no such project: nothing was ever stored under this name. Check it (--project, CORRIGENDA_PROJECT); "
+        "it has to be given exactly. A project begins with the first thing that is stored in it.",
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from gateway.concerned import concerned
 from gateway.names import Names
 from gateway.states import States, StateT
 from ledger import aggregates
@@ -87,6 +88,7 @@ class Append:
         self._states: dict[str, State] = {}
         self._reads: dict[str, int] = {}
         self.about: tuple[str, str] | None = None  # the lineage and revision of an act that may change nothing
+        self.subjects: tuple[str, ...] = ()  # the digests of those whom corrections of this append concern
         self.actor = self.name("actor", page.names.root, actor)
 
     @property
@@ -147,7 +149,9 @@ class Append:
     def decide_on(self, decider: Decider[Command, Event, StateT], stream: str, command: Command) -> None:
         """Decide a command on a stream of that aggregate, as `decide` does on a lineage."""
         state = self.of(decider, stream)
-        for event in decider.decide(state, msgspec.structs.replace(command, first=self._next)):
+        for decided in decider.decide(state, msgspec.structs.replace(command, first=self._next)):
+            subjects = concerned(state, decided, digest=self.page.names.subject, about=self.subjects)
+            event = msgspec.structs.replace(decided, subjects=subjects) if subjects else decided
             self.events.append((stream, event))
             state = decider.evolve(state, event)
         self._states[stream] = state

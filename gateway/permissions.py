@@ -43,7 +43,9 @@ def granted(actor: str, permissions: Iterable[str] | None) -> frozenset[str]:
     """
     if permissions is None:
         return _BY_KIND[actor.partition(":")[0]]
-    asked = frozenset(permissions)
+    if isinstance(permissions, str | bytes) or not isinstance(permissions, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - as it comes from a caller
+        refuse("VALIDATION_FAILED", "Permissions are a list of their names, and something else was given.")
+    asked = frozenset(map(str, permissions))
     if asked - ALL:
         refuse("VALIDATION_FAILED", f"There is no such permission: {', '.join(sorted(asked - ALL))}.")
     return asked

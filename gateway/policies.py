@@ -175,6 +175,8 @@ def parse(given: Mapping[str, object]) -> list[SetPolicy]:
     A value is text as on a command line, or a number, a truth value, None for `none`, or a list of names; `_` may stand
     for `.` in a name, so that a setting can be a keyword argument.
     """
+    if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - as it comes from a caller
+        raise _unknown("no names with their values were given")
     if not given:
         raise _unknown("none was named")
     return [_wish(name, value) for name, value in given.items()]

@@ -18,6 +18,7 @@ from gateway.states import States
 from gateway.traces import Traces
 from gateway.viewing import Viewing
 from gateway.views import (
+    WITHHELD,
     audit,
     chain_fields,
     correction_text_of,
@@ -211,7 +212,7 @@ class Reader:
         )
 
     def _shown_payload(self, item: Recorded) -> dict[str, Any] | None:  # Any: the event type's own
-        """Return what an event says, without the content of a revision that was withdrawn from view.
+        """Return what an event says, without what a revision says that was withdrawn from view.
 
         None where the actor may not see it.
         """
@@ -222,7 +223,7 @@ class Reader:
         if isinstance(facts, Birth):
             state = self._states.lineage(item.entry.envelope.stream)
             if is_hidden(state.revisions[facts.moves[-1].revision]):
-                said["content"] = None
+                said |= {name: None for name in WITHHELD if name in said}
         return said
 
     def tells(self, item: Recorded) -> bool:

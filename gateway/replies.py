@@ -333,12 +333,46 @@ class MemoryDiff(Reply, frozen=True, kw_only=True):
     """
 
     memory_id: str
+    correction_id: None = None
     acts: tuple[str, ...]
     before: MemoryThen | None
     after: MemoryThen
     patch: dict[str, Change]
     linked: tuple["LineageEdge", ...]
     unlinked: tuple["LineageEdge", ...]
+
+
+class CorrectionThen(Reply, frozen=True, kw_only=True):
+    """A correction at a position: its state, and what it says; its values are None where they repeat what is forgotten.
+
+    `memory` is the revision that it is about, `superseded_by` the correction that took its place by then.
+    """
+
+    state: str
+    superseded_by: str | None
+    agent: str
+    field: str | None
+    entity_key: str | None
+    original_value: str | None
+    corrected_value: str | None
+    memory: str | None
+
+
+class CorrectionDiff(Reply, frozen=True, kw_only=True):
+    """What happened to one correction between two positions. `before` is None if it was recorded in between.
+
+    `acts` are of recorded, confirmed, superseded and revoked, in order. The fields are those of `MemoryDiff`, so that
+    the lines of a list have one form; what a correction says never changes, so `patch` is empty, as are its links.
+    """
+
+    memory_id: None = None
+    correction_id: str
+    acts: tuple[str, ...]
+    before: CorrectionThen | None
+    after: CorrectionThen
+    patch: dict[str, Change] = {}
+    linked: tuple["LineageEdge", ...] = ()
+    unlinked: tuple["LineageEdge", ...] = ()
 
 
 class History(Reply, frozen=True, kw_only=True):
@@ -386,6 +420,16 @@ class MemoryList(Reply, frozen=True, kw_only=True):
     """
 
     items: tuple[Revision, ...]
+    next_cursor: str | None
+    truncated: bool
+    position: int
+    incarnation: int
+
+
+class CorrectionList(Reply, frozen=True, kw_only=True):
+    """A page of corrections as they stood at `position`, oldest first; else as `MemoryList`."""
+
+    items: tuple["Correction", ...]
     next_cursor: str | None
     truncated: bool
     position: int

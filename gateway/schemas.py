@@ -45,6 +45,7 @@ _AGE = re.compile(r"([1-9][0-9]{0,5})([hdw])")
 _AGE_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _HASH = re.compile(r"b3:[0-9a-f]{64}")
 _ACTOR = re.compile(r"(human|agent|service):\S.*", re.DOTALL)
+_BARE_KIND = re.compile(r"(human|agent|service|system)s?([^A-Za-z0-9].*)?", re.DOTALL | re.IGNORECASE)
 DEFAULT_STATES: tuple[ListedState, ...] = ("active", "processing")
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
@@ -140,10 +141,21 @@ def _identifier(value: str) -> str:
 
 
 def _identity(value: str) -> str:
+    """Return an actor with its kind. A bare name is a person's, unless it reads like a kind: that may do less."""
+    if ":" not in value and _BARE_KIND.fullmatch(value):
+        raise ValueError(
+            "has a word for a kind in the place of a name; it is human:NAME, agent:NAME or service:NAME, and the "
+            "ledger itself acts for nobody"
+        )
     full = value if ":" in value else f"human:{value}"
     if not _ACTOR.fullmatch(full):
-        raise ValueError("is not human:NAME, agent:NAME or service:NAME")
+        raise ValueError("is not human:NAME, agent:NAME or service:NAME, or the bare name of a person")
     return full
+
+
+def _once(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return each of some names once, in the order in which they were given."""
+    return tuple(dict.fromkeys(values))
 
 
 def _media_type(value: str) -> str:
@@ -185,6 +197,7 @@ Turn = Annotated[int, Strict(), Field(ge=0, le=limits.INTEGER_MAX)]
 MediaType = Annotated[str, Strict(), Field(max_length=limits.MEDIA_TYPE_CHARS_MAX), AfterValidator(_media_type)]
 Uri = Annotated[str, Strict(), Field(max_length=limits.URI_CHARS_MAX), AfterValidator(_text), AfterValidator(_uri)]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=limits.TAGS_MAX)]
+Subjects = Annotated[tuple[Label, ...], Field(max_length=limits.SUBJECTS_MAX), AfterValidator(_once)]
 Sources = Annotated[tuple[Source, ...], Field(max_length=limits.SOURCES_MAX)]
 
 
@@ -292,6 +305,7 @@ class RememberRequest(ScopeRequest):
     valid_to: Moment | None = None
     review_by: Moment | None = None
     sources: Sources = ()
+    subjects: Subjects = ()
     applies: AppliesRequest | None = None
     institutional: InstitutionalRequest | None = None
     run: Name | None = None
@@ -556,6 +570,13 @@ class CorrectionsRequest(Request):
     def reader(self) -> ScopeRequest:
         """Return the segments of the reader's scope."""
         return ScopeRequest(agent=self.agent, user=self.user, session=self.session)
+
+
+class CorrectionPageRequest(CorrectionsRequest):
+    """A page of them. A cursor goes on where the page before it ended."""
+
+    limit: Annotated[int, Strict(), Field(ge=1, le=limits.LIST_LIMIT_MAX)] = limits.LIST_LIMIT_DEFAULT
+    cursor: Text | None = None
 
 
 class SearchCorrectionsRequest(ScopeRequest):

@@ -59,6 +59,9 @@ def read_settings(
     embedder: str | None = None,
 ) -> Settings:
     """Return the settings in force. A value that cannot be used is VALIDATION_FAILED naming it."""
+    given = {"database_url": database_url, "tenant": tenant, "project": project, "actor": actor, "embedder": embedder}
+    for name, value in {**given, "home": str(home) if isinstance(home, Path) else home}.items():
+        _check_text(name, value)
     place = Path(home or environ.get("CORRIGENDA_HOME") or _data_folder(environ)).expanduser().absolute()
     keys = KeyFiles(
         ledger=Path(environ.get("CORRIGENDA_LEDGER_KEY_FILE") or place / "keys" / "ledger.key"),
@@ -81,6 +84,20 @@ def read_settings(
         postgres_bin=_folder(environ, "CORRIGENDA_POSTGRES_BIN"),
         embedder_base_url=environ.get("CORRIGENDA_EMBEDDER_BASE_URL") or None,
         embedder_api_key=_key(environ),
+    )
+
+
+def _check_text(name: str, value: object) -> None:
+    """Refuse a setting that is no text, or one that the system could not be given."""
+    try:
+        if value is None or (isinstance(value, str) and b"\x00" not in value.encode()):
+            return
+    except UnicodeEncodeError:
+        pass
+    refuse(
+        "VALIDATION_FAILED",
+        f"The setting {name} should be a text of valid Unicode, and it is something else. Give one, or leave it out.",
+        fields=[{"field": name, "problem": "is not a text"}],
     )
 
 

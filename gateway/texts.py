@@ -24,7 +24,7 @@ def remembered_text(request: RememberRequest) -> RevisionText:
         reason=request.reason,
         recorded_at=None,
         review_by=request.review_by or expires,
-        subjects=(),
+        subjects=request.subjects,
         tags=request.tags,
         valid_from=request.valid_from,
         valid_to=request.valid_to,

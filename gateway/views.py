@@ -10,7 +10,7 @@ from gateway.applicability import document
 from gateway.replies import AuditEntry, Revision
 from gateway.texts import mended
 from ledger.chain import Entry, broken
-from ledger.corrections import CorrectionText
+from ledger.corrections import CorrectionState, CorrectionText
 from ledger.digest import leaf, public
 from ledger.memories import (
     LINEAGE,
@@ -28,7 +28,7 @@ from ledger.message import Move, ScopeIds
 from ledger.scope import SEGMENTS
 from ledger.verified import Recorded
 
-_WITHHELD: dict[str, object] = {"content": None, "content_hash": None, "applies": None, "institutional": None}
+WITHHELD: dict[str, object] = {"content": None, "content_hash": None, "applies": None, "institutional": None}
 
 
 class LineageView(Struct, frozen=True, kw_only=True):
@@ -153,6 +153,16 @@ def is_hidden(item: RevisionState) -> bool:
     return item.values.state in ("forgotten", "erased")
 
 
+def repeats_unseen(view: LineageView, revision: str, state: CorrectionState) -> bool:
+    """Report whether a correction is about a revision of a view, and that or what came of it may not be read any more.
+
+    Its values are then what was forgotten. A learning that it only withdrew is another text.
+    """
+    if state.recorded is None or state.recorded.revision != revision:
+        return False
+    return not view.unseen.isdisjoint({revision, *view.state.revisions[revision].superseded_by})
+
+
 def correction_text_of(item: Recorded) -> CorrectionText:
     """Return what a correction says, or INTEGRITY_BROKEN if the event holds none."""
     if not isinstance(item.payload, CorrectionText):
@@ -175,7 +185,7 @@ def revision_fields(lineage: LineageView, item: RevisionState, show: Callable[[s
         "retired_by": _retired_by(lineage, item),
         "evidence": _evidence(lineage, item, text),
     }
-    return fields | _WITHHELD if item.revision in lineage.unseen else fields
+    return fields | WITHHELD if item.revision in lineage.unseen else fields
 
 
 def _evidence(lineage: LineageView, item: RevisionState, text: RevisionText) -> tuple[str, ...]:
@@ -238,7 +248,7 @@ def said_fields(item: RevisionState, text: RevisionText, show: Callable[[str], s
         "evidence": text.evidence,
         "depends_on": (),
     }
-    return fields | _WITHHELD if is_hidden(item) else fields
+    return fields | WITHHELD if is_hidden(item) else fields
 
 
 def revision_reply(lineage: LineageView, item: RevisionState, show: Callable[[str], str]) -> Revision:

@@ -280,7 +280,7 @@ def read_payload(entry: Entry, salt: bytes | None, body: bytes | None) -> Payloa
 
 def read_event(entry: Entry, payload: Payload | None = None) -> Event:
     """Return the event that an entry records, for folding."""
-    return Event(facts=entry.envelope.facts, payload=payload, position=entry.position)
+    return Event(facts=entry.envelope.facts, payload=payload, position=entry.position, subjects=entry.envelope.subjects)
 
 
 def _encode(value: Struct) -> bytes:

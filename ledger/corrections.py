@@ -133,12 +133,16 @@ def indexed_text(text: CorrectionText) -> str:
 
 
 class CorrectionState(State, frozen=True, kw_only=True):
-    """One correction. `state` is None before it was recorded, `position` is that of its record."""
+    """One correction. `state` is None before it was recorded, `position` is that of its record.
+
+    `subjects` are the digests of the persons whom the memory that it is about concerns.
+    """
 
     state: str | None = None
     recorded: CorrectionRecorded | None = None
     position: int | None = None
     superseded_by: str | None = None
+    subjects: tuple[str, ...] = ()
 
 
 _ALLOWED = {"unconfirmed": ["confirm", "supersede", "revoke"], "active": ["supersede", "revoke"]}
@@ -221,7 +225,13 @@ def evolve(state: CorrectionState, event: Event) -> CorrectionState:
     facts, version = event.facts, state.version + 1
     match facts:
         case CorrectionRecorded():
-            return CorrectionState(version=version, state=facts.standing.state, recorded=facts, position=event.position)
+            return CorrectionState(
+                version=version,
+                state=facts.standing.state,
+                recorded=facts,
+                position=event.position,
+                subjects=event.subjects,
+            )
         case CorrectionSuperseded():
             return msgspec.structs.replace(
                 state, version=version, state=facts.standing.state, superseded_by=facts.successor

@@ -109,6 +109,10 @@ class LedgerKeys:
         """Return the stream of an object of evidence in a project, by its public hash."""
         return "evd_" + self.keyed("evidence", project, public_hash).hex()
 
+    def subject(self, name: str) -> str:
+        """Return the hex digest by which the events that concern a person are found, whatever the project."""
+        return self.keyed("subject", name).hex()
+
     def tombstone(self, project: str, source: str, content: str) -> str:
         """Return the stream of the tombstone for a text from a source; the source may be empty."""
         return "tomb_" + self.keyed("tombstone", project, source, content).hex()

@@ -88,12 +88,14 @@ class Event(Struct, frozen=True, kw_only=True):
     """One event, decided or read back.
 
     `position` is absolute once the event is in the ledger. Before that it is −1−i for the i-th event of its append,
-    and so is every position inside `facts` that points into the same append.
+    and so is every position inside `facts` that points into the same append. `subjects` are the keyed digests of the
+    persons that it concerns, ascending.
     """
 
     facts: Facts
     payload: Payload | None
     position: int
+    subjects: tuple[str, ...] = ()
 
     def settled(self, first: int) -> Self:
         """Return the event as it stands when its append's first event takes position `first`."""

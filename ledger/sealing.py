@@ -150,7 +150,7 @@ class Sealer:
             stream=part.stream,
             stream_prev_b3=end.hash.hex(),
             stream_seq=end.version,
-            subjects=(),
+            subjects=event.subjects,
             type=codec.TAGS[type(event.facts)],
             v=codec.FORMAT_VERSION,
         )

@@ -104,10 +104,10 @@ WITH written AS (
 SELECT (CASE WHEN min(content_seq) >= 0 THEN '1' ELSE 'PROJECTION_DRIFT' END)::int FROM written
 
 -- name: find_corrections
--- A page of a project's corrections in the order in which they were recorded.
+-- A page of a project's corrections in the order in which they were recorded; without states, whatever became of them.
 SELECT correction, content_seq FROM corrigenda.correction
 WHERE ledger = %(ledger)s AND gen = %(gen)s AND project = %(project)s AND content_seq > %(after)s
-  AND state = ANY (%(states)s::text[]) AND (%(agent)s::text IS NULL OR agent = %(agent)s)
+  AND content_seq <= %(at)s AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[])) AND (%(agent)s::text IS NULL OR agent = %(agent)s)
 ORDER BY content_seq LIMIT %(limit)s
 
 -- name: find_touched

@@ -5,9 +5,10 @@ from typing import Any
 import click
 
 from cli import correction_views as views
+from cli.acts import CURSOR_NOTE
 from cli.context import Session, full_id, pass_session
 from cli.options import Verb, read_moment, reads
-from cli.output import give, give_stream, note
+from cli.output import give, give_stream, note, note_next
 
 _SINCE = click.option(
     "--since", callback=read_moment, metavar="TIME", help="Only those recorded at this time or later."
@@ -39,6 +40,7 @@ def show(session: Session, correction: str, min_position: str | None) -> None:
     cls=Verb,
     epilog="The operator of the database sees all of the project's; --user and --session ask what one reader sees, "
     "which for everybody else is all there is.\n\n"
+    f"{CURSOR_NOTE}\n\n"
     "\b\nExamples:\n  corrigenda corrections list --agent ap-reconciler --entity-key MSC --project ap\n"
     "  corrigenda corrections list --state revoked --since 2026-01-01T00:00:00Z -o jsonl --project ap",
 )
@@ -56,11 +58,15 @@ def show(session: Session, correction: str, min_position: str | None) -> None:
 )
 @click.option("--user", metavar="U", help="As this user sees them.")
 @click.option("--session", "conversation", metavar="S", help="As this session sees them.")
+@click.option("--limit", type=int, metavar="N", help="A page of at most so many, 1 to 1000.")
+@click.option("--cursor", metavar="C", help="Where the page before ended; with --limit.")
 @reads
 @pass_session
 def list_(
     session: Session,
     conversation: str | None,
+    limit: int | None,
+    cursor: str | None,
     min_position: str | None,
     **asked: Any,  # Any: the options that go to the gateway under their own names
 ) -> None:
@@ -69,10 +75,19 @@ def list_(
     Those that are superseded or revoked only if --state says so.
     """
     session.require_project()
+    if cursor is not None and limit is None:
+        raise click.UsageError("--cursor goes on with a page; give --limit too.")
     with session.gateway(create=False, replay=False, reach=min_position) as gateway:
-        found = gateway.list_corrections(session=conversation, **asked)
-    if not give_stream(session, found, views.line):
+        if limit is None:
+            shown = give_stream(session, gateway.list_corrections(session=conversation, **asked), views.line)
+            further = None
+        else:
+            page = gateway.page_corrections(session=conversation, limit=limit, cursor=cursor, **asked)
+            give(session, page, lambda: "\n".join(map(views.line, page.items)), items="items")
+            shown, further = len(page.items), page.next_cursor
+    if not shown:
         note(session, "no such corrections")
+    note_next(session, further)
 
 
 @click.command(

@@ -28,6 +28,7 @@ from cli.options import Verb, read_json, read_text, writes
 @click.option("--valid-to", metavar="TIME", help="Until when.")
 @click.option("--review-by", metavar="TIME", help="When somebody should look at it again.")
 @click.option("--source", "sources", multiple=True, metavar="S", help="A source; repeatable.")
+@click.option("--subject", "subjects", multiple=True, metavar="S", help="A person whom it concerns; repeatable.")
 @click.option("--agent", metavar="A", help="The agent whose memory it is.")
 @click.option("--user", metavar="U", help="The user whom it is about.")
 @click.option("--session", "within", metavar="S", help="The session it comes from.")

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli import views
-from cli.acts import KINDS_NOTE, REV_NOTE
+from cli.acts import CURSOR_NOTE, KINDS_NOTE, REV_NOTE
 from cli.context import Session, full_id, pass_session
 from cli.options import Verb, reads
-from cli.output import give, give_stream, note
+from cli.output import give, give_stream, note, note_next
 
 if TYPE_CHECKING:
     from gateway.replies import Revision
@@ -19,8 +19,7 @@ _STATES = ("active", "processing", "conflicted", "superseded", "rejected", "reti
 @click.command(
     "list",
     cls=Verb,
-    epilog="With --limit the answer ends with a cursor, which goes on as of the same position, with the same filters. "
-    "Without it everything is listed.\n\n"
+    epilog=f"{CURSOR_NOTE}\n\n"
     "\b\nExamples:\n  corrigenda memories list --project ap\n"
     "  corrigenda memories list --state conflicted --state processing --project ap -o name\n"
     "  corrigenda memories list --tag profile --fields memory_id,content -o csv --project ap\n"
@@ -73,8 +72,7 @@ def list_(
             count, cursor = len(page.items), page.next_cursor
     if not count:
         note(session, "no memory matches; --state lists those that were superseded or withdrawn")
-    if cursor is not None:
-        note(session, f"there are more: --cursor {cursor}")
+    note_next(session, cursor)
 
 
 @click.command(cls=Verb, epilog=f"{REV_NOTE}\n\n\b\nExample:\n  corrigenda memories show pep-241 --project peps")

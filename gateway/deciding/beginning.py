@@ -1,5 +1,7 @@
 """How a text enters a memory: remembered, published after it was held, or the right one after a wrong one."""
 
+import msgspec
+
 from gateway.deciding.base import Deciding, check_version, name_scope
 from gateway.deciding.burying import refuse_buried
 from gateway.names import no_project
@@ -26,7 +28,7 @@ class Beginning(Deciding):
         project = append.name("project", self._names.root, self._project)
         scope = name_scope(append, project, request)
         lineage, predecessor = self._place(append, project, request)
-        visibility = request.shown_to
+        visibility, text = request.shown_to, remembered_text(request)
         if predecessor is None:
             self._check_beginning_anew(append, lineage)
         else:
@@ -35,6 +37,9 @@ class Beginning(Deciding):
             visibility = request.visibility or old.visibility
             scope = scope if _names_segments(request) else old.scope
             _check_segment(visibility, scope)
+            if not text.subjects:  # what is said of somebody stays found by that one
+                said = self._reader.text(append, lineage, predecessor)
+                text = msgspec.structs.replace(text, subjects=said.subjects)
         origin = self._origin(request.origin)
         refuse_buried(
             append, self._keys, project=project, origin=origin, content=request.content, sources=request.sources
@@ -48,7 +53,7 @@ class Beginning(Deciding):
                 origin=origin,
                 scope=scope,
                 visibility=visibility,
-                text=remembered_text(request),
+                text=text,
                 predecessor=predecessor,
                 held=request.hold,
             ),

@@ -36,7 +36,10 @@ class Correcting(Beginning):
         project = append.name("project", self._names.root, self._project)
         scope = name_scope(append, project, request.scope)
         self._check_configured(append, project, request.agent)
-        corrected = None if request.memory is None else self._references.revision(request.memory)[1]
+        corrected = None
+        if request.memory is not None:
+            lineage, corrected = self._references.revision(request.memory)
+            append.subjects = append.state(lineage).revisions[corrected].subjects
         recorded = self._record(append, _text(request), scope=scope, visibility=request.visibility, revision=corrected)
         if corrected is not None:
             right = CorrectRequest(content=request.corrected_value, reason=request.reason)
@@ -58,6 +61,7 @@ class Correcting(Beginning):
         old = self._correction(append, reference, if_revision)
         facts, said = self._reader.correction(append, old)
         text = msgspec.structs.replace(said, corrected_value=request.corrected_value, recorded_at=None)
+        append.subjects = append.of(CORRECTION, old).subjects
         new = self._record(append, text, scope=facts.scope, visibility=facts.visibility, revision=facts.revision)
         replace = Replace(content=new.content, successor=new.correction, reason=request.reason)
         append.decide_on(CORRECTION, old, replace)

@@ -149,10 +149,11 @@ def _unpack(path: Path, bytes_max: int) -> bytes:
             f"Expected {path} to unpack to its end, found it cut or damaged ({type(error).__name__}); "
             "nothing was stored. Fetch or pack the file again.",
         )
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        where, why = (path, error.strerror) if isinstance(error, OSError) else ("the path given", "it is no path")
         refuse(
             "VALIDATION_FAILED",
-            f"Expected a file to import at {path}, but it cannot be read ({error.strerror}); "
+            f"Expected a file to import at {where}, but it cannot be read ({why}); "
             "nothing was stored. Name a file that this user may read.",
         )
     if len(data) > bytes_max:

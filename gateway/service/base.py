@@ -1,6 +1,7 @@
 """What every use case needs: who acts, the one way to write, the one way to read."""
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import isfunction
 from typing import Any, Self, cast
 
 from gateway import schemas
@@ -10,7 +11,7 @@ from gateway.deciding import Decisions
 from gateway.filtering import Question
 from gateway.late_checks import LateChecks
 from gateway.losses import Losses
-from gateway.names import Names, References, no_project
+from gateway.names import Names, References, no_project, no_such_project
 from gateway.page import Append
 from gateway.past import Moment
 from gateway.permissions import Actor
@@ -23,6 +24,7 @@ from gateway.replies import (
 )
 from gateway.retracing import Retracing
 from gateway.retrieval import Retrieval
+from gateway.service.typed import typed
 from gateway.spelling import Spellings
 from gateway.states import States
 from gateway.traced import TraceTable
@@ -45,7 +47,16 @@ _OPTIONAL = frozenset({"expected_active"})
 
 
 class UseCases:
-    """One ledger, as one actor uses it. A context manager; safe to share between threads."""
+    """One ledger, as one actor uses it. A context manager; safe to share between threads.
+
+    Each public method of its use cases is held to the types that it names (`gateway/service/typed.py`).
+    """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name, member in list(vars(cls).items()):
+            if isfunction(member) and not name.startswith("_"):
+                setattr(cls, name, typed(member))
 
     def __init__(
         self,
@@ -200,6 +211,7 @@ class UseCases:
             position = parse_position(min_position, incarnation=self._reader.incarnation)
             wait_until_at(position, self._caught_up)
 
+    @typed
     def carry_late(self, *, keep: bool = True) -> tuple[str, ...]:
         """Make, for at most five seconds, the checks that outbox rows ask for; return what a reader is to be warned of.
 
@@ -251,6 +263,16 @@ class UseCases:
             position=position,
             as_of=request.as_of is not None,
         )
+
+    def _in_project(self, answer: Callable[[], Any], code: str) -> Callable[[], Any]:  # Any: the reader's own reply
+        """Return an answer about all of a project, with that code where nothing was ever stored under its name."""
+
+        def checked() -> Any:  # Any: as above
+            if self._references.project_name is not None and self._references.project is None:
+                raise no_such_project(code)
+            return answer()
+
+        return checked
 
     def _need_project(self) -> str:
         if self._project is None:

@@ -3,10 +3,20 @@
 from collections.abc import Sequence
 
 from gateway import schemas
+from gateway.correction_pages import CorrectionPages
 from gateway.page import Append
 from gateway.past import Moment
-from gateway.replies import Correction, CorrectionHistory, CorrectionStats, EvalCase, ExplainedCorrection, Receipt
+from gateway.replies import (
+    Correction,
+    CorrectionHistory,
+    CorrectionList,
+    CorrectionStats,
+    EvalCase,
+    ExplainedCorrection,
+    Receipt,
+)
 from gateway.service.base import UseCases, listed
+from ledger.limits import LIST_LIMIT_DEFAULT
 
 STANDING = ("unconfirmed", "active")
 
@@ -178,13 +188,51 @@ class CorrectionActs(UseCases):
 
         Whoever has the permission `admin` sees all of them; with `user` or `session` those that a reader with these ids
         and `agent` may see, as everybody else does with any of the three; without them those that its actor may see.
+        Errors: VALIDATION_FAILED, CORRECTION_NOT_FOUND (no such project; as for `correction_stats` and `eval_cases`).
         """
         request = schemas.parse(
             schemas.CorrectionsRequest, agent=agent, entity_key=entity_key, since=since, states=listed(states),
             user=user, session=session,
         )  # fmt: skip
         self._need_project()
-        return self._read(min_position, lambda: tuple(self._corrections.list(request)))
+        answer = self._in_project(lambda: tuple(self._corrections.list(request)), "CORRECTION_NOT_FOUND")
+        return self._read(min_position, answer)
+
+    def page_corrections(
+        self,
+        *,
+        agent: str | None = None,
+        entity_key: str | None = None,
+        since: str | None = None,
+        states: Sequence[str] = STANDING,
+        user: str | None = None,
+        session: str | None = None,
+        limit: int = LIST_LIMIT_DEFAULT,
+        cursor: str | None = None,
+        min_position: str | None = None,
+    ) -> CorrectionList:
+        """Return a page of what `list_corrections` lists. `cursor` is a page's `next_cursor`, with the same filters.
+
+        It goes on as of that page's position, whatever became of the corrections since. Errors: as
+        `list_corrections`, CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
+        """
+        request = schemas.parse(
+            schemas.CorrectionPageRequest, agent=agent, entity_key=entity_key, since=since, states=listed(states),
+            user=user, session=session, limit=limit, cursor=cursor,
+        )  # fmt: skip
+        self._need_project()
+        return self._read(min_position, lambda: self._page(request))
+
+    def _page(self, request: schemas.CorrectionPageRequest) -> CorrectionList:
+        pages = CorrectionPages(self._ledger, self._references, self._reader, self._corrections)
+        page, place, cursor = pages.page(request)
+        return CorrectionList(
+            items=tuple(page.items),
+            next_cursor=cursor,
+            truncated=page.cut,
+            position=place.position,
+            incarnation=self._reader.incarnation,
+        )
 
     def correction_stats(
         self,
@@ -201,7 +249,8 @@ class CorrectionActs(UseCases):
         """
         request = schemas.parse(schemas.StatsRequest, agent=agent, since=since, by=listed(by), period=period)
         self._need_project()
-        return self._read(min_position, lambda: self._corrections.stats(request))
+        answer = self._in_project(lambda: self._corrections.stats(request), "CORRECTION_NOT_FOUND")
+        return self._read(min_position, answer)
 
     def eval_cases(self, *, agent: str | None = None, min_position: str | None = None) -> tuple[EvalCase, ...]:
         """Return a regression case for each active correction with an `original_input`, oldest first.
@@ -210,4 +259,5 @@ class CorrectionActs(UseCases):
         """
         request = schemas.parse(schemas.CorrectionsRequest, agent=agent, states=("active",))
         self._need_project()
-        return self._read(min_position, lambda: tuple(self._corrections.eval_cases(request)))
+        answer = self._in_project(lambda: tuple(self._corrections.eval_cases(request)), "CORRECTION_NOT_FOUND")
+        return self._read(min_position, answer)

@@ -5,11 +5,11 @@ from functools import partial
 from typing import Any
 
 from gateway import schemas
-from gateway.cursors import Place
+from gateway.cursors import Place, take
 from gateway.lists import CHUNK, Chunk, Lister, Wanted
 from gateway.replies import MemoryList, Revision
 from gateway.service.base import UseCases, listed
-from ledger.limits import LIST_CHARS_MAX, LIST_LIMIT_DEFAULT
+from ledger.limits import LIST_LIMIT_DEFAULT
 
 
 class Lists(UseCases):
@@ -34,28 +34,20 @@ class Lists(UseCases):
         Active revisions that were revoked are listed only under `revoked`. Whoever has the permission `admin` sees all
         of them; with `agent`, `user` or `session` those that such a reader may see; everybody else, without any of
         these, those that its actor may see. `memory` lists one memory's revisions, with what happened to each. `cursor`
-        is a page's `next_cursor`: it goes on as of that page's position. Errors: VALIDATION_FAILED, MEMORY_NOT_FOUND,
-        CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
+        is a page's `next_cursor`: it goes on as of that page's position. Errors: VALIDATION_FAILED, MEMORY_NOT_FOUND
+        (an unknown project too), CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
         """
         request = _request(
             states, memory=memory, kind=kind, tags=listed(tags), agent=agent, user=user, session=session, limit=limit,
             cursor=cursor,
         )  # fmt: skip
         wanted, place = self._begin(request, min_position)
-        items: list[Revision] = []
-        last, chars, cursor, cut = place.last, 0, None, False
-        for key, item in self._listed(wanted, place, min(CHUNK, limit + 1)):
-            chars += len(item.content or "")
-            cut = bool(items) and chars > LIST_CHARS_MAX
-            if cut or len(items) == limit:
-                cursor = self._lister.cursor(wanted, Place(place.position, last))
-                break
-            items.append(item)
-            last = key
+        found = self._listed(wanted, place, min(CHUNK, limit + 1))
+        page = take(found, limit, lambda item: len(item.content or ""))
         return MemoryList(
-            items=tuple(items),
-            next_cursor=cursor,
-            truncated=cut,
+            items=tuple(page.items),
+            next_cursor=None if page.last is None else self._lister.cursor(wanted, Place(place.position, page.last)),
+            truncated=page.cut,
             position=place.position,
             incarnation=self._reader.incarnation,
         )

@@ -26,6 +26,7 @@ class MemoryActs(UseCases):
         valid_to: str | None = None,
         review_by: str | None = None,
         sources: Sequence[str] = (),
+        subjects: Sequence[str] = (),
         applies: Mapping[str, Any] | None = None,  # Any: JSON
         institutional: Mapping[str, Any] | None = None,  # Any: JSON
         run: str | None = None,
@@ -50,7 +51,9 @@ class MemoryActs(UseCases):
         `conversation`; neither of the two is stored. `applies` are the conditions under which a search serves it:
         `{"match": "all"|"any", "conditions": [{"id", "kind": "context", "field", "value"} | {"id", "kind": "topic",
         "value"}]}`. `institutional` makes it a position or a procedure; `review_by` is then its review's `expires_at`.
-        The receipt warns (`scope_spelling`) where a part of the scope is known in another spelling, too.
+        `subjects` are the persons whom it concerns, by names of the caller's choice: what is said about them is found
+        by these, whoever corrects it later. A text that takes a predecessor's place has that one's unless it names its
+        own. The receipt warns (`scope_spelling`) where a part of the scope is known in another spelling, too.
 
         Errors: VALIDATION_FAILED, FORBIDDEN_ACTOR (a head that is not the actor's own unverified one),
         STALE_PREDECESSOR (the memory has another head), INVALID_INPUT, NO_CHANGE, MEMORY_NOT_FOUND (an id of ours that
@@ -66,6 +69,8 @@ class MemoryActs(UseCases):
             "predecessor": predecessor, "hold": hold,
             "reason": reason,
         }  # fmt: skip
+        if subjects != ():  # a request without any is the one that it always was, for its idempotency key's sake
+            given["subjects"] = listed(subjects)
         request = schemas.parse(schemas.RememberRequest, **given)
         return self._write(
             "remember",

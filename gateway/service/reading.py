@@ -8,6 +8,7 @@ import msgspec
 from gateway import schemas
 from gateway.past import Moment
 from gateway.replies import (
+    CorrectionDiff,
     EventDetail,
     Explanation,
     History,
@@ -131,17 +132,22 @@ class Reading(UseCases):
         schemas.parse(schemas.ReferenceRequest, id=before)
         return self._read_named(after, min_position, lambda known: self._reader.diff(before, known))
 
-    def diff_between(self, first: Moment, last: Moment, *, min_position: str | None = None) -> Iterator[MemoryDiff]:
-        """Yield what happened to each memory of the project after one position or time, up to another.
+    def diff_between(
+        self, first: Moment, last: Moment, *, min_position: str | None = None
+    ) -> Iterator[MemoryDiff | CorrectionDiff]:
+        """Yield what happened to each memory and correction of the project after one position or time, up to another.
 
-        In the order of each memory's first event there, each with its head before and after, as they are read.
+        In the order of each one's first event there, each as it stood before and after, as they are read.
         Errors: EVENT_NOT_FOUND (a position above the head), VALIDATION_FAILED (neither a position nor a time with its
-        zone, or the second before the first).
+        zone, or the second before the first), MEMORY_NOT_FOUND (no such project).
         """
-        start, end = self._read(min_position, lambda: (self._reader.position_of(first), self._reader.position_of(last)))
-        return self._diffs(start, end, self._reader.between.lineages(start, end))
+        answer = self._in_project(
+            lambda: (self._reader.position_of(first), self._reader.position_of(last)), "MEMORY_NOT_FOUND"
+        )
+        start, end = self._read(min_position, answer)
+        return self._diffs(start, end, self._reader.between.streams(start, end))
 
-    def _diffs(self, first: int, last: int, pages: Iterator[Sequence[str]]) -> Iterator[MemoryDiff]:
+    def _diffs(self, first: int, last: int, pages: Iterator[Sequence[str]]) -> Iterator[MemoryDiff | CorrectionDiff]:
         while True:
             with self._writer.lock:
                 self._check_open()
@@ -193,6 +199,7 @@ class Reading(UseCases):
 
     def complete(self, prefix: str) -> tuple[str, ...]:
         """Return the ids of ours in the project, and of traces, that begin with `prefix`, sorted."""
+        prefix = schemas.parse(schemas.ReferenceRequest, id=prefix).id
         if is_prefix_of_ours(prefix) and kind_of(prefix) == TRACE:
             self._background.flush()
             return self._read(None, lambda: self._retracing.beginning_with(prefix))

@@ -43,13 +43,13 @@ def evolve(state: LineageState, event: Event) -> LineageState:
         version=state.version + 1,
         standing=facts.standing,
         latest=facts.moves[-1].revision if isinstance(facts, Birth) else state.latest,
-        revisions=state.revisions if linked else _related(_touched(state.revisions, facts, position), edges),
+        revisions=state.revisions if linked else _related(_touched(state.revisions, facts, event), edges),
         links=_pairs(state.links, linked, "supersedes", position),
         conflicts=_pairs(state.conflicts, edges, "conflicts", position),
     )
 
 
-def born_revision(facts: Birth, position: int) -> RevisionState:
+def born_revision(facts: Birth, position: int, subjects: tuple[str, ...] = ()) -> RevisionState:
     """Return the revision that an event at `position` brought into being, as it stood then."""
     born = facts.moves[-1]
     return RevisionState(
@@ -66,18 +66,20 @@ def born_revision(facts: Birth, position: int) -> RevisionState:
         visibility=facts.visibility,
         supersedes=tuple(edge.older for edge in _stated(facts.edges, "supersedes") if edge.newer == born.revision),
         proposes=next((edge.older for edge in _stated(facts.edges, "proposes")), None),
+        subjects=subjects,
     )
 
 
-def _touched(revisions: Revisions, facts: LineageFacts, position: int) -> Revisions:
+def _touched(revisions: Revisions, facts: LineageFacts, event: Event) -> Revisions:
     """Return the revisions after the moves of an event, or after its patch."""
+    position = event.position
     match facts:
         case LineageLinked() | LineageUnlinked():
             return revisions
         case MetadataPatched():
             return _changed(revisions, facts.revision, lambda old: {"meta_seq": position})
         case MemoryRemembered() | RevisionCorrected():
-            born = born_revision(facts, position)
+            born = born_revision(facts, position, event.subjects)
             return {**_moved(revisions, facts.moves[:-1], position), born.revision: born}
         case MemoryRestored():
             return _moved(revisions, facts.moves, position, lambda old: old.withdrawals[:-1])

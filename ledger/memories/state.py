@@ -37,6 +37,7 @@ class RevisionState(Struct, frozen=True, kw_only=True):
     superseded_by: tuple[str, ...] = ()
     withdrawals: tuple[Withdrawal, ...] = ()
     proposes: str | None = None  # the head that it was held to replace
+    subjects: tuple[str, ...] = ()  # digests of the persons that it concerns
 
 
 class LineageState(State, frozen=True, kw_only=True):

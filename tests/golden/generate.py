@@ -264,6 +264,7 @@ def _keyed() -> dict[str, Vector]:
         "content-digest": _framed("content", PROJECT, TEXTS["plain"]) | {"content": content},
         "evidence-digest": _framed("evidence", PROJECT, digest.public(b"receipt"))
         | {"stream": made.evidence(PROJECT, digest.public(b"receipt"))},
+        "subject-digest": _framed("subject", "ana@example.com") | {"subject": made.subject("ana@example.com")},
         "tombstone-digest": _framed("tombstone", PROJECT, "mail", TEXTS["plain"])
         | {"stream": made.tombstone(PROJECT, "mail", TEXTS["plain"])},
         "request-digest": _framed("request", "human:ana", "remember", "key-1")

@@ -115,6 +115,7 @@ def test_a_repeated_key_records_once(gateway: Gateway, ledger_url: str) -> None:
 
 def test_a_dry_run_stores_nothing(gateway: Gateway, ledger_url: str) -> None:
     """Given a dry run, when it is recorded, then every check is made and nothing is stored."""
+    gateway.remember("a")
     before = last_position(ledger_url)
     receipt = gateway.record_correction(agent="ap", original_value="a", corrected_value="b", dry_run=True)
     assert (receipt.outcome, last_position(ledger_url)) == ("unchanged", before)

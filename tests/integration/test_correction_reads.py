@@ -112,8 +112,9 @@ def test_what_nobody_confirmed_makes_no_case(open_here: Here) -> None:
     assert len(gateway.eval_cases()) == 1
 
 
-def test_a_project_that_was_never_written_to_has_none(gateway: Gateway) -> None:
-    """Given a new ledger, when its corrections are asked for, then there are none, and that is no error."""
+def test_a_project_without_corrections_has_none(gateway: Gateway) -> None:
+    """Given a project with a memory, when its corrections are asked for, then there are none, and that is no error."""
+    gateway.remember("a")
     assert (gateway.list_corrections(), gateway.eval_cases(), gateway.correction_stats().total) == ((), (), 0)
 
 

@@ -1,9 +1,12 @@
 """A memory without a head: how it gets one again, who may give it one, and in which order withdrawals are undone."""
 
+from collections.abc import Callable
+
 import psycopg
 import pytest
 
 from gateway.service import Gateway
+from ledger.errors import CorrigendaError
 from tests.house import last_position, refused, tamper
 from tests.integration.conftest import Here
 
@@ -78,6 +81,53 @@ def test_a_foreign_memory_does_not_go_on_here(open_here: Here, ledger_url: str) 
         open_here().remember("b", memory_id=foreign.memory_id)
 
     assert last_position(ledger_url) == before
+
+
+@pytest.mark.parametrize("withdraw", ["forget", "retire", "revoke", "contest", "hold", "reject", "supersede"])
+def test_what_is_advised_about_a_headless_memory_can_be_done(gateway: Gateway, withdraw: str) -> None:
+    """RC-42: given a memory without a head, each act that the refusal allows is accepted, and no other is allowed."""
+    _begin(gateway, withdraw)
+    with refused("INVALID_TRANSITION") as refusal:
+        gateway.correct("m", "right")
+
+    acts = {
+        "remember": lambda: gateway.remember("right", memory_id="m", dry_run=True),
+        "restore": lambda: gateway.restore("m", dry_run=True),
+        "publish": lambda: gateway.publish("m", dry_run=True),
+        "promote": lambda: gateway.promote(gateway.history("m").items[-1].revision_id, dry_run=True),
+    }
+    assert set(refusal.details["allowed"]) == {name for name, act in acts.items() if _works(act)}
+    assert ("under another id" in refusal.error.message) == (withdraw == "forget")
+    assert gateway.remember("right", memory_id="m2").outcome == "stored"
+
+
+def _begin(gateway: Gateway, withdraw: str) -> None:
+    """Make a memory m that has no head any more, or none yet."""
+    made = gateway.remember("wrong", memory_id="m", hold=withdraw in ("hold", "reject"))
+    revision = made.revision_id or ""
+    match withdraw:
+        case "contest":
+            held = gateway.remember("wrong, too", memory_id="m", predecessor="m", hold=True)
+            gateway.contest(revision, held.revision_id or "")
+        case "reject":
+            gateway.reject_revision(revision)
+        case "supersede":
+            gateway.remember("another", memory_id="n")
+            gateway.supersede(["n", "m"], ["both"])
+        case "revoke":
+            gateway.revoke("m", reason="r")
+        case "hold":
+            pass
+        case act:
+            getattr(gateway, act)("m")
+
+
+def _works(act: Callable[[], object]) -> bool:
+    try:
+        act()
+    except CorrigendaError:
+        return False
+    return True
 
 
 def test_withdrawals_are_undone_last_first(gateway: Gateway) -> None:

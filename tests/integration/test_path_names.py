@@ -1,6 +1,6 @@
 """What a caller calls a memory, and whose memory that is: exact, by project, and never assigned by a question."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_what_only_looks_like_the_name_is_not_found(gateway: Gateway, name: str)
 
 @pytest.mark.parametrize("project", ["Atlas", " atlas", "atlas ", "atla", "atlаs", "atlas:x"])
 def test_a_look_alike_project_holds_nothing(open_here: Here, project: str) -> None:
-    """LM-46: given memories of `atlas`, when a look-alike project asks, then it finds none of them."""
+    """LM-35, LM-46: given memories of `atlas`, when a look-alike project asks, then it finds none, and is unknown."""
     made = open_here().remember("a", memory_id="pump")
     stranger = open_here(project=project)
 
@@ -66,6 +66,36 @@ def test_a_look_alike_project_holds_nothing(open_here: Here, project: str) -> No
         with refused("MEMORY_NOT_FOUND"):
             stranger.show(reference)
     assert stranger.search("a").hits == ()
+    for code, ask in ASKED_OF_A_PROJECT.items():
+        for answer in ask(stranger):
+            with refused(code) as refusal:
+                answer()
+            assert project not in refusal.error.message
+
+
+ASKED_OF_A_PROJECT: dict[str, Callable[[Gateway], Sequence[Callable[[], object]]]] = {
+    "MEMORY_NOT_FOUND": lambda gateway: (
+        gateway.list_memories,
+        gateway.iterate_memories,
+        lambda: gateway.diff_between(0, 1),
+        lambda: gateway.export_supersession(["pump"], "bundle"),
+    ),
+    "CORRECTION_NOT_FOUND": lambda gateway: (
+        gateway.list_corrections,
+        gateway.correction_stats,
+        gateway.eval_cases,
+    ),
+}
+
+
+def test_a_project_begins_with_what_is_stored_in_it(gateway: Gateway) -> None:
+    """LM-35: given a project without any memory or correction, then it is there as soon as anything else is kept."""
+    gateway.add_evidence(b"a photograph")
+
+    assert gateway.list_memories().items == ()
+    assert gateway.list_corrections() == gateway.eval_cases() == ()
+    assert gateway.correction_stats().total == 0
+    assert [*gateway.diff_between(0, 1)] == []
 
 
 @pytest.mark.parametrize("act", EVERY)

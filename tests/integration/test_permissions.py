@@ -129,15 +129,33 @@ def test_text_that_gives_orders_gives_nothing(open_here: Here, ledger_url: str) 
     assert last_position(ledger_url) == before
 
 
-@pytest.mark.parametrize("actor", ["agent:", "robot:x", "human: x", ":x", "agent:a\x00", "x" * 256])
+@pytest.mark.parametrize(
+    "actor",
+    [
+        "agent:", "robot:x", "human: x", ":x", "agent:a\x00", "x" * 256, "agnet:x", "Agent:x", "system:x", "system",
+        "agent", "Service", "humans", "agent-bot", "agent bot", "service/x", "SYSTEM_1",
+    ],
+)  # fmt: skip
 def test_an_identity_in_another_form_is_refused(open_here: Here, actor: str) -> None:
-    """Given an actor that is no human:NAME, agent:NAME or service:NAME, when one is opened, the field is named."""
+    """XC-09: given no human:NAME, agent:NAME or service:NAME, nor a person's bare name, the field is named.
+
+    A word for a kind is nobody's name: it would make a person, who may do everything, of an agent or of the ledger.
+    """
     open_here().remember("a")
 
     with refused("VALIDATION_FAILED") as refusal:
         open_here(actor=actor)
 
     assert [fault["field"] for fault in refusal.details["fields"]] == ["actor"]
+
+
+@pytest.mark.parametrize("name", ["ana", "Humanity", "agentina", "systema", "ana agent", "o'system", "human1"])
+def test_a_bare_name_is_a_person(open_here: Here, name: str) -> None:
+    """Given a bare name, also one that begins like a kind, then a person acts by that name."""
+    made = open_here(actor=name).remember("a", memory_id="m")
+
+    assert open_here().explain("m").audit[-1].actor == f"human:{name}"
+    assert made.outcome == "stored"
 
 
 def test_an_unknown_permission_is_refused(open_here: Here) -> None:

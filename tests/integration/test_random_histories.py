@@ -152,7 +152,7 @@ class History:
         return self._chance.choice(self._corrections or self._memories)
 
 
-@pytest.mark.parametrize(("seed", "acts"), [(1, 400), (2, 400), pytest.param(3, 4_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("seed", "acts"), [(1, 400), (2, 400), pytest.param(3, 10_000, marks=pytest.mark.soak)])
 def test_what_was_projected_is_what_the_events_say(open_here: Here, seed: int, acts: int) -> None:
     """XC-02: after a random history the live generation, a told digest and a rebuilt generation say the same."""
     clock = Minutes()

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 from cli_hands import corrigenda
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ledger import notes, tiles, tree
 from ledger.digest import leaf
@@ -154,16 +155,29 @@ def test_only_an_extension_takes_a_checkpoint_s_place(ledger: str, tmp_path: Pat
     assert "--out" in fails("VALIDATION_FAILED", 2, "checkpoint", "sign", "--out", str(tmp_path / "no" / "folder"))
 
 
-@pytest.mark.parametrize("note", ["", "text\n", "o\n1\nx\n\n— o x\n"])
+@pytest.mark.parametrize("note", ["", "text\n", "o\n1\nx\n\n— o x\n", "a letter\n\n— ana AAAAAAA=\n"])
 def test_what_is_no_checkpoint(ledger: str, tmp_path: Path, note: str) -> None:
-    """A file of another kind is exit 11 wherever a checkpoint is expected; a file that is not there is exit 2."""
+    """A file of another kind is exit 2, as one that is not there; a verification that was to rest on it is exit 11."""
     path = tmp_path / "other"
     path.write_text(note)
-    fails("INTEGRITY_BROKEN", 11, "checkpoint", "show", str(path))
-    fails("INTEGRITY_BROKEN", 11, "checkpoint", "consistency", str(path), str(path))
+    for words in (("show", str(path)), ("consistency", str(path), str(path))):
+        told = fails("VALIDATION_FAILED", 2, "checkpoint", *words)
+        assert "checkpoint sign" in told and "letter" not in told
     assert corrigenda("verify", "--checkpoint", str(path)).code == 11
     for words in (("checkpoint", "show"), ("verify", "--checkpoint")):
         assert "no-such" in fails("VALIDATION_FAILED", 2, *words, str(tmp_path / "no-such"))
+
+
+def test_a_checkpoint_of_another_ledger(ledger: str, tmp_path: Path) -> None:
+    """A checkpoint that another key signed is exit 11 wherever one of this ledger's is expected."""
+    signed = notes.sign_checkpoint(
+        notes.Checkpoint("ledger.example.org/main", 1, leaf(b"")), Ed25519PrivateKey.generate()
+    )
+    path = tmp_path / "foreign"
+    path.write_bytes(signed)
+    fails("INTEGRITY_BROKEN", 11, "checkpoint", "show", str(path))
+    fails("INTEGRITY_BROKEN", 11, "checkpoint", "consistency", str(path), str(path))
+    assert corrigenda("verify", "--checkpoint", str(path)).code == 11
 
 
 def test_the_keys_and_where_they_are(ledger: str, home: Path) -> None:

@@ -278,3 +278,17 @@ def test_the_block_is_all_that_stdout_gets(gateway: Stub, monkeypatch: pytest.Mo
     install(monkeypatch, render_corrections=failure("UNAVAILABLE", "The database should answer, and does not."))
     answer = corrigenda("corrections", "render", "q", "--agent", "ap", "-o", "json")
     assert (answer.code, json.loads(answer.out)["failed"]) == (7, "UNAVAILABLE")
+
+
+def test_a_page_of_corrections_says_where_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LM-08: with --limit a page, its cursor in the document or on stderr; --cursor alone is no page."""
+    page = replies.CorrectionList(items=(correction(),), next_cursor="abc", truncated=False, position=4, incarnation=1)
+    gateway = install(monkeypatch, page_corrections=page)
+    words = ("corrections", "list", "--limit", "1", "--cursor", "x", "--agent", "ap")
+    done = corrigenda(*words)
+    assert (done.code, done.err) == (0, "there are more: --cursor abc\n") and COR in done.out
+    asked = gateway.asked("page_corrections")[1]
+    assert (asked["limit"], asked["cursor"], asked["agent"]) == (1, "x", "ap")
+    assert '"next_cursor": "abc"' in corrigenda(*words, "-o", "json").out
+    assert corrigenda(*words, "-o", "jsonl").err == "next_cursor: abc\n"
+    assert corrigenda("corrections", "list", "--cursor", "x").code == 2

@@ -42,6 +42,18 @@ def test_a_page_says_where_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert '"next_cursor": "abc"' in corrigenda(*words, "-o", "json").out
 
 
+@pytest.mark.parametrize("output", ["csv", "jsonl", "name"])
+def test_a_page_of_lines_says_on_stderr_where_it_goes_on(monkeypatch: pytest.MonkeyPatch, output: str) -> None:
+    """LM-08: a page of lines has no place for the cursor, so it is the one line on stderr; the last page has none."""
+    words = ("memories", "list", "--limit", "1", "-o", output)
+    cli_hands.install(monkeypatch, list_memories=page(cli_hands.revision(), cursor="abc"))
+    done = corrigenda(*words)
+    assert done.err == "next_cursor: abc\n" and "abc" not in done.out
+    assert corrigenda(*words, "-q").err == ""
+    cli_hands.install(monkeypatch, list_memories=page(cli_hands.revision()))
+    assert corrigenda(*words).err == ""
+
+
 def test_nothing_found_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty list is exit 0 and says so on stderr; in JSON it is an empty document."""
     cli_hands.install(monkeypatch, iterate_memories=lambda **_: iter(()))

@@ -26,6 +26,7 @@ from cli_hands import (
 )
 
 from gateway import replies
+from ledger.errors import failure
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "plain\x1b[2J\x1b]0;title\x07\r\nstored at 9\u2028\u202eevil\u2066\x9b31m\ufeff\U000e0041 שלום 👩‍👩‍👧"
@@ -145,6 +146,26 @@ def test_an_event_with_its_payload(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(f"{name:<16}{value}" in out for name, value in linked.items())
     body = json.loads(corrigenda("show", "7", "-o", "json").out)
     assert linked.items() <= body.items() and rest.items() <= body.items()
+
+
+def test_a_number_is_an_event_whatever_is_named_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`show 12` is event 12, and says so aside where a memory has that name; a program is told nothing beside."""
+    gateway = install(monkeypatch, show_event=item(12), show=revision(memory_id="12"))
+    done = corrigenda("show", "12")
+    assert done.out.startswith("12  memory.remembered.v1") and "`corrigenda memories show 12`" in done.err
+    assert gateway.asked("show_event")[0] == (12,)
+    assert corrigenda("show", "12", "-o", "json").err == ""
+    install(monkeypatch, show_event=item(12), show=failure("MEMORY_NOT_FOUND", "There is no such memory."))
+    assert corrigenda("show", "12").err == ""
+
+
+@pytest.mark.parametrize("words", [["memories", "show"], ["explain"], ["history"], ["lineage"]])
+def test_where_only_an_id_can_stand_a_number_is_a_name(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    """A memory named 12 is explained, and its history and lineage told, by that name."""
+    found = {"history": replies.History(memory_id="12", items=(), position=4, incarnation=0)}
+    stub = install(monkeypatch, show=revision(), explain=explanation(), lineage=lineage(root="12"), **found)
+    assert corrigenda(*words, "12").code == 0
+    assert [args for name, args, _ in stub.calls if name == words[-1]] == [("12",)]
 
 
 def test_a_trace_is_its_events(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,6 @@ def test_what_was_not_given_is_left_to_the_settings(gateway: Stub) -> None:
         ["memories", "remember", "x", "--depends-on", REV],
         ["memories", "remember", "x", "--evidence", "b3:00"],
         ["memories", "prune", "--older-than", "90d", "--idempotency-key", "k"],
-        ["memories", "remember", "x", "--subject", "s"],
         ["memories", "prune", "--older-than", "90d", "--agent", "a"],
         ["export", "ledger"],
         ["db", "wait"],

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from cli_hands import MEM, NEXT, REV, T1, T2, corrigenda, explanation, install, refused, revision
 
@@ -197,3 +198,46 @@ class TestReading:
         (item,) = json.loads(corrigenda("history", MEM, "--patch", "-o", "json").out)["items"]
         assert item["patch"]["tags"] == {"before": ["home", "old"], "after": []}
         assert item["patch"]["content"]["diff"].startswith("@@ -1,2 +1,2 @@")
+
+
+class TestCorrections:
+    """What the diff of a project says of corrections."""
+
+    DIFF = replies.CorrectionDiff(
+        correction_id=COR,
+        acts=("confirmed", "superseded"),
+        before=replies.CorrectionThen(
+            state="unconfirmed", superseded_by=None, agent="bot", field="charge", entity_key="MSC",
+            original_value="THC", corrected_value="DTHC", memory=None,
+        ),
+        after=replies.CorrectionThen(
+            state="superseded", superseded_by="cor_2", agent="bot", field="charge", entity_key="MSC",
+            original_value="THC", corrected_value="DTHC", memory=None,
+        ),
+    )  # fmt: skip
+
+    def test_as_text(self) -> None:
+        """Its acts, its state before and after, whose it is and what it says; nothing of what was forgotten."""
+        assert patches.changed(self.DIFF).splitlines() == [
+            f"~ {COR}  confirmed, superseded",
+            "  unconfirmed → superseded by cor_2",
+            "  of bot: charge, MSC",
+            "  │ -THC",
+            "  │ +DTHC",
+        ]
+        after = msgspec.structs.replace(self.DIFF.after, original_value=None, corrected_value=None)
+        told = patches.changed(msgspec.structs.replace(self.DIFF, before=None, after=after))
+        assert told.startswith(f"+ {COR}") and "not there → superseded" in told and "forgotten" in told
+
+    def test_beside_memories_in_every_format(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Lines have one form for both, a name is what `show` takes, and a document has both in one list."""
+        install(monkeypatch, diff_between=lambda *_: iter([memory(), self.DIFF]))
+        words = ("diff", "3", "9", "-o")
+        header, first, second = corrigenda(*words, "csv").out.splitlines()
+        assert header == "memory_id,correction_id,acts,before,after,patch,linked,unlinked"
+        assert first.startswith("home,,") and second.startswith(f",{COR},")
+        assert corrigenda(*words, "name").out.splitlines() == ["home", COR]
+        for form in ("json", "jsonl", "yaml", "wide"):
+            told = corrigenda(*words, form).out
+            assert COR in told and "home" in told, form
+        assert [item["correction_id"] for item in json.loads(corrigenda(*words, "json").out)["items"]] == [None, COR]
