@@ -11,8 +11,7 @@ from gateway.exporting import Exporting, Made, Wanted, hand_out, measured
 from gateway.past import Moment, Moments
 from gateway.reading import NOBODY
 from gateway.replies import Export, Receipt
-from gateway.schemas import ExportRequest
-from gateway.schemas import ExportAllRequest
+from gateway.schemas import ExportAllRequest, ExportRequest
 from gateway.service.base import UseCases
 from gateway.transfer import telling
 from gateway.transfer.telling import Asked, Progress, Telling

@@ -76,7 +76,8 @@ class Writing:
         count, is_table = 0, self._request.form == "csv"
         write = file.file.write
         write(cells.header(head.kind) if is_table else lines.encode(head))
-        for count, line in enumerate(self._told.lines(progress), start=1):
+        for line in self._told.lines(progress):
+            count += 1
             write(cells.row(line, head.kind) if is_table else lines.encode(line))
         if not is_table:
             write(lines.encode(lines.End(format=lines.FORMAT, events=count)))
