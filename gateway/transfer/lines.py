@@ -98,7 +98,7 @@ def encode(value: Struct) -> bytes:
 
 
 class Place(NamedTuple):
-    """Where an event stands in its append, if names are left aside: `0 of 2`; both None for a name."""
+    """Where an event stands in its append, names left aside, and among how many; a name stands nowhere."""
 
     number: int | None
     among: int | None

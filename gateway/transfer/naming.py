@@ -17,15 +17,17 @@ from ledger.ids import NAME_PREFIXES, is_ours, kind_of
 from ledger.verified import VerifiedLedger
 
 NAMED_RECORDS = ("memory", "correction")
+NOT_TAKEN_OVER = "A name is of something that is not taken over."
 TOP = ("project", "actor")  # their parent is the ledger
 
 
 class Naming:
-    """Gives the names of a file. `refused` are those that were not given, by the number of their line, and why."""
+    """Gives the names of a file. Of the append at hand, `given` are the lines that did, and `refused` says why not."""
 
     def __init__(self, ledger: VerifiedLedger, names: Names, kept: Mapping[str, int], ended: Collection[str]) -> None:
         self.here: dict[str, str] = {}
         self.refused: dict[int, str] = {}
+        self.given: set[int] = set()
         self._ledger = ledger
         self._names = names
         self._kept = kept
@@ -54,32 +56,41 @@ class Naming:
             return error.message
         known = page.find_name(facts.kind, parent, said.name)
         if facts.kind in NAMED_RECORDS:
-            return self._record(append, facts, parent, said.name, known, found)
+            return self._record(append, item, facts, said, parent, known, found)
         if known is None:
             if self._is_taken(facts.id, self._names.stream(facts.kind, parent, said.name)):
                 return "A name was given to an id that has another name here."
             if append is None:
                 return "A name was not taken over with its append."
             append.give(facts.kind, parent, said.name, facts.id)
+            self.given.add(item.number)
         self.here[facts.id] = known or facts.id
         return None
 
     def _record(
-        self, append: Append | None, facts: NameAssigned, parent: str, name: str, known: str | None, found: Survey
+        self,
+        append: Append | None,
+        item: Told,
+        facts: NameAssigned,
+        said: AssignedName,
+        parent: str,
+        known: str | None,
+        found: Survey,
     ) -> str | None:
         if known == facts.id:
             return None
         if known is not None:
             return "A memory has this name here already, so the one of the file goes by its id only."
         if found.why.why(facts.id) is not None or facts.id in self._ended:
-            return "A name is of something that is not taken over."
+            return NOT_TAKEN_OVER
         begun = self._ledger.walk.stream(facts.id).version
         if (begun and not self._kept[facts.id]) or self._is_taken(
-            facts.id, self._names.stream(facts.kind, parent, name)
+            facts.id, self._names.stream(facts.kind, parent, said.name)
         ):
             return "A name was given to an id that is something else here."
         if append is not None:
-            append.give(facts.kind, parent, name, facts.id)
+            append.give(facts.kind, parent, said.name, facts.id)
+            self.given.add(item.number)
         return None
 
     def _is_taken(self, identifier: str, stream: str) -> bool:

@@ -112,13 +112,13 @@ class Replaying:
         for item in events:
             vet(item.facts, item.payload)
             _check_ids(item)
-            self._one(append, item, events)
+            self._one(append, item)
 
-    def _one(self, append: Append, item: Told, events: Sequence[Told]) -> None:
+    def _one(self, append: Append, item: Told) -> None:
         stream = item.line.stream
         match item.facts, item.payload:
             case (LineageLinked() | LineageUnlinked()) as facts, _:
-                self._link(append, facts, item, events)
+                self._link(append, facts, item)
             case CorrectionRecorded() as facts, CorrectionText() as text:
                 self._record(append, stream, facts, msgspec.structs.replace(text, recorded_at=item.line.recorded_at))
             case CorrectionSuperseded() as facts, _:
@@ -237,16 +237,12 @@ class Replaying:
         if item is None or item.content_seq not in stored or item.meta_seq not in stored:
             refuse("INVALID_INPUT", "An event withdraws, or restores, a revision that was not there before it.")
 
-    def _link(self, append: Append, facts: LineageLinked | LineageUnlinked, item: Told, events: Sequence[Told]) -> None:
+    def _link(self, append: Append, facts: LineageLinked | LineageUnlinked, item: Told) -> None:
         """Decide a link in both its ends at once; the event of the older end is the other half of it."""
-        if facts.role != "newer":
-            return
-        edge = facts.edges[0] if facts.edges else None
-        others = {other.line.stream for other in events if type(other.facts) is type(facts)}
-        if edge is None or edge.newer != item.line.stream or edge.older not in others:
-            refuse("INVALID_INPUT", "A link is told of one of its ends only, so it cannot be stated here.")
-        act = state_link if isinstance(facts, LineageLinked) else withdraw_link
-        act(append, (edge.newer, edge.older), _reason(item.payload))
+        edge = facts.edges[0]
+        if item.line.stream == edge.newer:
+            act = state_link if isinstance(facts, LineageLinked) else withdraw_link
+            act(append, (edge.newer, edge.older), _reason(item.payload))
 
     # ---------------------------------------------------------------- records
 
@@ -270,6 +266,19 @@ class Replaying:
         project = self._ids.one(item.line.project or "")
         command = AddEvidence(external=True, media_type=facts.media_type, size=0, text=text)
         append.decide_on(EVIDENCE, self._keys.evidence(project, text.hash), command)
+
+
+def check_links(events: Sequence[Told]) -> None:
+    """Refuse links of which one end only is told. Errors: INVALID_INPUT."""
+    for item in events:
+        if not isinstance(item.facts, LineageLinked | LineageUnlinked):
+            continue
+        edge = item.facts.edges[0] if item.facts.edges else None
+        ends = {other.line.stream for other in events if type(other.facts) is type(item.facts)}
+        if edge is None or not {edge.newer, edge.older, item.line.stream} <= ends:
+            refuse(
+                "INVALID_INPUT", "A link is told of one of its ends only, so it cannot be stated here.", goes_on=True
+            )
 
 
 def _contest(facts: RevisionContested, reason: str | None) -> Contest:

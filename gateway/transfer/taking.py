@@ -17,9 +17,9 @@ from gateway.page import Append, Page
 from gateway.reading import Reader
 from gateway.replies import ImportItem, Transfer
 from gateway.transfer.lines import Told
-from gateway.transfer.naming import NAMED_RECORDS, Naming
+from gateway.transfer.naming import NAMED_RECORDS, NOT_TAKEN_OVER, Naming
 from gateway.transfer.reading import Bad, Source
-from gateway.transfer.replaying import Ids, Replaying
+from gateway.transfer.replaying import Ids, Replaying, check_links
 from gateway.transfer.surveying import AGGREGATES, Survey, survey
 from gateway.writing import Writer
 from ledger.codec import canonical
@@ -235,40 +235,48 @@ class Taking:
             append.actor = append.actor or page.drafts[0].actor
             page.close(append)
             known[group.op] = Known({}, _said(group.events))
-        self._kept.update(group.streams)
+        self._kept.update(stream for stream, _ in append.events)
         self._count(group, "stored" if append.events else "unchanged")
 
     def _keep_names(self, page: Page, group: Group, found: Survey) -> None:
         """Keep the names that an append gave whose events were refused: those of other appends may be about them."""
+        self._naming.given.clear()
         names = [item for item in group.names if _kind(item) not in NAMED_RECORDS]
         append = page.take_over(
             f"op_{page.mint()}", request=self._request(f"names of {group.op}"), fingerprint=self._fingerprint(group.op)
         )
         self._naming.take(page, append, names, found)
+        left = [item for item in group.names if _kind(item) in NAMED_RECORDS]
+        self._naming.refused |= dict.fromkeys((item.number for item in left), NOT_TAKEN_OVER)
         if append.events:
             append.actor = page.drafts[0].actor
             page.close(append)
 
     def _decide(self, append: Append, group: Group, found: Survey) -> None:
+        self._check_whole(group)
         replayed = group.replayed
         if not replayed:
             return
-        self._check_whole(group)
+        check_links(replayed)
         for stream in dict.fromkeys(group.streams):
             self._check_goes_on(append, stream, found)
         append.actor = self._ids.one(group.events[0].line.actor)
         self._replaying.replay(append, replayed)
 
     def _check_whole(self, group: Group) -> None:
+        first = group.events[0].line
+        same = (first.actor, first.at, first.places)
+        if any((item.line.actor, item.line.at, item.line.places) != same for item in group.events):
+            refuse("INVALID_INPUT", "Lines of one append do not agree on who made it, when, or how long it is.")
         places = [item.line.place for item in group.events if item.line.place is not None]
-        if self._source.origin.whole and places != list(range(group.events[-1].line.places or 0)):
+        if self._source.origin.whole and places != list(range(first.places or 0)):
             refuse("INVALID_INPUT", "Lines of this append are missing, and it is taken over whole or not at all.")
 
     def _check_goes_on(self, append: Append, stream: str, found: Survey) -> None:
         """Refuse a history that is not whole in the file, or that ends otherwise here."""
         why = found.why.why(stream)
         if why is not None:
-            refuse("INVALID_INPUT", f"This is not taken over: {why}.", history=True)
+            refuse("INVALID_INPUT", f"This is not taken over: {why}.", goes_on=True)
         if stream in self._ended:
             refuse("INVALID_INPUT", "This goes on from a line that was not taken over.")
         state = append.state(stream) if kind_of(stream) == MEMORY else append.of(CORRECTION, stream)
@@ -309,34 +317,39 @@ class Taking:
 
     def _count(self, group: Group, outcome: str) -> None:
         """Count the lines of an append whose events have this outcome."""
+        self._count_names(group)
         for item in group.events:
             if isinstance(item.facts, NameAssigned):
-                self._counts[outcome] += item.number not in self._naming.refused
-            elif kind_of(item.line.stream) in REPLAYED and not isinstance(item.facts, RevisionAdmitted):
+                continue
+            if kind_of(item.line.stream) in REPLAYED and not isinstance(item.facts, RevisionAdmitted):
                 self._counts[outcome] += 1
             else:
-                self._counts["left_out"] += 1
-                self._counts["unverified"] += isinstance(item.facts, RevisionAdmitted)
-        for item in group.names:
-            if (why := self._naming.refused.pop(item.number, None)) is not None:
-                self._reject(item.number, "INVALID_INPUT", why)
+                self._leave_out(item)
 
     def _refuse(self, group: Group, refusal: CorrigendaError) -> None:
         """Count an append whose events were refused."""
+        self._count_names(group)
+        for item in group.events:
+            if isinstance(item.facts, RevisionAdmitted):
+                self._leave_out(item)
+            elif not isinstance(item.facts, NameAssigned):
+                self._reject(item.number, refusal.code, refusal.message)
+        if not all(isinstance(item.facts, LineageLinked | LineageUnlinked) for item in group.replayed):
+            self._ended.update(group.streams)
+        self._stopped = self._stopped or (self._stops and not refusal.details.get("goes_on"))
+
+    def _count_names(self, group: Group) -> None:
         for item in group.names:
             why = self._naming.refused.pop(item.number, None)
             if why is not None:
                 self._reject(item.number, "INVALID_INPUT", why)
             else:
-                self._counts["stored" if _kind(item) not in NAMED_RECORDS else "left_out"] += 1
-        for item in group.events:
-            if isinstance(item.facts, RevisionAdmitted):
-                self._counts.update(("left_out", "unverified"))
-            elif not isinstance(item.facts, NameAssigned):
-                self._reject(item.number, refusal.code, refusal.message)
-        if not all(isinstance(item.facts, LineageLinked | LineageUnlinked) for item in group.replayed):
-            self._ended.update(group.streams)
-        self._stopped = self._stopped or (self._stops and not refusal.details.get("history"))
+                self._counts["stored" if item.number in self._naming.given else "unchanged"] += 1
+        self._naming.given.clear()
+
+    def _leave_out(self, item: Told) -> None:
+        self._counts["left_out"] += 1
+        self._counts["unverified"] += isinstance(item.facts, RevisionAdmitted)
 
     def _reject(self, number: int, code: str, message: str) -> None:
         self._counts["rejected"] += 1

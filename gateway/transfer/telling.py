@@ -6,6 +6,7 @@ where that is asked for, the text of what was forgotten. The line itself always 
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -58,7 +59,7 @@ class Telling:
         self._lock = lock
         self._shown: dict[str, str | None] = {}
         self._projects: list[str] = []
-        self._append = _Append()
+        self._leading = 0
         self._times: Iterator[str] = iter(())
         self.withheld = 0
 
@@ -84,22 +85,37 @@ class Telling:
         found = [item for item, _ in self._ledger.whole(positions)]
         self._learn_names([item for item in found if _is_told(item.entry, chosen)])
         lines: list[Line] = []
-        for item in found:
-            self._append.take(item.entry)
+        for item, place in self._placed(found):
             recorded_at = self._recorded_at(item)
             project = self._project(item)
             if _is_told(item.entry, chosen):
-                lines.append(self._line(item, recorded_at, project, chosen))
+                lines.append(self._line(item, place, recorded_at, project, chosen))
         return lines
 
-    def _line(self, item: Recorded, recorded_at: str, project: str | None, chosen: Chosen) -> Line:
+    def _placed(self, found: Sequence[Recorded]) -> Iterator[tuple[Recorded, Place]]:
+        """Yield each event with its place in its append: names stand first in it, and have none."""
+        for number, item in enumerate(found):
+            envelope = item.entry.envelope
+            if envelope.op_index == 0:
+                self._leading = self._count_names(found[number:], envelope.op_count)
+            is_name = isinstance(envelope.facts, NameAssigned)
+            yield item, Place(None if is_name else envelope.op_index - self._leading, envelope.op_count - self._leading)
+
+    def _count_names(self, page: Sequence[Recorded], count: int) -> int:
+        """Return how many names an append begins with; the page may end before it does."""
+        first = page[0].entry.position
+        here = [item.entry for item in page[:count]]
+        rest = self._ledger.entries(first + len(here), first + count)
+        return sum(1 for entry in chain(here, rest) if isinstance(entry.envelope.facts, NameAssigned))
+
+    def _line(self, item: Recorded, place: Place, recorded_at: str, project: str | None, chosen: Chosen) -> Line:
         withheld = item.entry.envelope.payload_sha256 is not None and self._is_withheld(item, chosen)
         self.withheld += withheld
         envelope = item.entry.envelope
         names = {one: name for one in (envelope.actor, envelope.stream) if (name := self._shown.get(one)) is not None}
         return line_of(
             item,
-            place=self._append.place(item.entry),
+            place=place,
             recorded_at=recorded_at,
             names=names,
             project=project,
@@ -177,28 +193,6 @@ class Telling:
             return next((one for one in self._projects if keys.evidence(one, hash_) == stream), None)
         scope = getattr(facts, "scope", None)
         return scope.project if isinstance(scope, ScopeIds) else None
-
-
-class _Append:
-    """Counts through the append that is being told: names stand first in it, and have no place."""
-
-    def __init__(self) -> None:
-        self._op = ""
-        self._names = 0
-
-    def take(self, entry: Entry) -> None:
-        """Go on to an entry."""
-        envelope = entry.envelope
-        if envelope.op_index == 0:
-            self._op, self._names = envelope.op, 0
-        self._names += isinstance(envelope.facts, NameAssigned)
-
-    def place(self, entry: Entry) -> Place:
-        """Return the place of the entry that was just gone on to."""
-        envelope = entry.envelope
-        if isinstance(envelope.facts, NameAssigned):
-            return Place(None, None)
-        return Place(envelope.op_index - self._names, envelope.op_count - self._names)
 
 
 def _is_told(entry: Entry, chosen: Chosen) -> bool:

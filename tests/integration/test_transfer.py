@@ -1,28 +1,28 @@
 """A ledger's history written as lines and decided anew in another ledger: the same, but for what has to differ."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.bare import open_bare
 from gateway.service import Gateway
 from tests.conftest import fresh_database
-from tests.house import assert_house_in_order
+from tests.house import assert_house_in_order, refused
 from tests.integration.conftest import Here
 from tests.roles import as_writer
 
 Json = dict[str, Any]  # Any: JSON
 
 POSITIONS = {"since", "content_seq", "meta_seq", "undoes"}
+OTHER_KEY = "example.org/log+dccecf3a+AQABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
 LEFT_OUT = ("ledger.", "export.", "policy.", "revision.admitted.")
 
 
 @pytest.fixture
-def elsewhere(
-    server_url: str, migrated_template: str, tmp_path: Path, words_embedder: None
-) -> Iterator[Here]:
+def elsewhere(server_url: str, migrated_template: str, tmp_path: Path, words_embedder: None) -> Iterator[Here]:
     """Return what opens gateways on another, empty ledger, with keys of its own."""
     with fresh_database(server_url, template=migrated_template) as owner:
         there = Here(as_writer(owner), tmp_path / "elsewhere")
@@ -70,6 +70,11 @@ def lived(gateway: Gateway) -> None:
     assert old.revision_id
 
 
+def position_of(gateway: Gateway) -> int:
+    """Return the position of a ledger's last event."""
+    return gateway.list_memories().position
+
+
 def lines(path: Path) -> list[Json]:
     """Return the lines of a file that tell events."""
     return [json.loads(line) for line in path.read_bytes().split(b"\n")[1:-2]]
@@ -86,7 +91,9 @@ def alike(line: Json) -> Json:
     own = {"seq", "at", "hash", "leaf", "stream_seq"}
     keyed = {"stream"} if line["stream"].split("_")[0] in ("name", "evd", "tomb") else set[str]()
     kept = {name: value for name, value in line.items() if name not in own | keyed}
-    kept["facts"] = _masked({name: value for name, value in line["facts"].items() if name not in POSITIONS | {"content"}})
+    kept["facts"] = _masked(
+        {name: value for name, value in line["facts"].items() if name not in POSITIONS | {"content"}}
+    )
     kept["facts"].pop("parent", None) if line["facts"].get("kind") in ("project", "actor") else None
     if kept["said"]:
         kept["said"] = {name: value for name, value in line["said"].items() if name != "recorded_at"}
@@ -113,13 +120,155 @@ def taken_over(found: list[Json]) -> list[Json]:
     return [alike(line) for line in found if not line["type"].startswith(LEFT_OUT) and line["op"] not in own]
 
 
-def test_a_history_is_the_same_in_another_ledger(open_here: Here, elsewhere: Here, tmp_path: Path) -> None:
+@pytest.fixture
+def file(open_here: Here, tmp_path: Path) -> Path:
+    """Return the lines of a ledger in which much has happened."""
+    gateway = open_here()
+    lived(gateway)
+    gateway.export_ledger(tmp_path / "first.jsonl", form="jsonl")
+    return tmp_path / "first.jsonl"
+
+
+def test_a_history_is_the_same_in_another_ledger(file: Path, elsewhere: Here, tmp_path: Path) -> None:
     """Exported, imported and exported again, everything is equal but position, time of record, and trust."""
-    here, there = open_here(), elsewhere(actor="human:zoe")
-    lived(here)
-    first = exported(here, tmp_path / "first.jsonl")
-    report = there.import_lines(tmp_path / "first.jsonl")
-    assert (report.rejected, report.items) == (0, ())
+    there = elsewhere(actor="human:zoe")
+    report = there.import_lines(file)
+    assert (report.rejected, report.items, report.unchanged) == (0, (), 0)
+    assert report.stored + report.left_out == len(lines(file))
     second = exported(there, tmp_path / "second.jsonl")
-    assert taken_over(second) == taken_over(first)
-    assert [line["recorded_at"] for line in taken_over(second)] == [line["at"] for line in first if alike(line) in taken_over(first)]
+    assert taken_over(second) == taken_over(lines(file))
+    assert not {line["at"] for line in second} & {line["at"] for line in lines(file)}
+    record = next(line for line in second if line["type"] == "ledger.imported.v1")
+    assert (record["actor_name"], record["facts"]["origin"]) == ("human:zoe", report.origin)
+    assert len(record["said"]["recorded_at"]) == record["facts"]["count"]
+
+
+def test_importing_again_changes_nothing(file: Path, open_here: Here, elsewhere: Here, tmp_path: Path) -> None:
+    """The same lines are unchanged: imported twice, brought back home, and after more was written at home."""
+    there = elsewhere(actor="human:zoe")
+    stored = there.import_lines(file).stored
+    position = there.import_lines(file).position
+    again = there.import_lines(file)
+    assert (again.stored, again.unchanged, again.rejected, again.position) == (0, stored, 0, position)
+    there.export_ledger(tmp_path / "back.jsonl", form="jsonl")
+    here = open_here()
+    assert here.import_lines(tmp_path / "back.jsonl").stored == 1  # the name of who imported there
+    here.correct("deploys", "Deploys happen on Sundays.")
+    here.export_ledger(tmp_path / "more.jsonl", form="jsonl")
+    more = there.import_lines(tmp_path / "more.jsonl")
+    assert (more.stored, more.rejected) == (1, 0)
+    assert there.show("deploys").content == "Deploys happen on Sundays."
+
+
+def test_what_went_on_otherwise_is_left_alone(file: Path, open_here: Here, elsewhere: Here, tmp_path: Path) -> None:
+    """A memory that was corrected on both sides stays as it is; the rest of the file is taken over."""
+    there = elsewhere(actor="human:zoe")
+    there.import_lines(file)
+    there.correct("deploys", "Deploys are forbidden.")
+    here = open_here()
+    here.correct("deploys", "Deploys happen on Sundays.")
+    here.remember("New.", memory_id="new")
+    here.export_ledger(tmp_path / "more.jsonl", form="jsonl")
+    report = there.import_lines(tmp_path / "more.jsonl", on_error="skip")
+    assert [(item.code, item.outcome) for item in report.items] == [("STALE_REVISION", "rejected")]
+    assert there.show("deploys").content == "Deploys are forbidden."
+    assert there.show("new").content == "New."
+
+
+def test_the_forgotten_is_taken_along_and_not_learned_again(file: Path, elsewhere: Here) -> None:
+    """RC-32: what was forgotten there is forgotten here, may be restored, and no machine learns it anew."""
+    there = elsewhere(actor="human:zoe")
+    there.import_lines(file)
+    assert there.show("door").state == "forgotten" and there.show("door").content is None
+    with refused("MEMORY_DELETED"):
+        there.remember("Secret door code.", origin="llm_extracted", sources=["mail"])
+    there.restore("door")
+    assert there.show("door").content == "Secret door code."
+    there.remember("Secret door code.", origin="llm_extracted", sources=["mail"])
+
+
+def test_what_was_forgotten_here_is_not_brought_back(open_here: Here, elsewhere: Here, tmp_path: Path) -> None:
+    """RC-32: a text that was forgotten in this ledger does not come back with a file, whoever said it there."""
+    open_here().remember("Secret door code.", memory_id="door", sources=["mail"])
+    open_here().export_ledger(tmp_path / "a.jsonl", form="jsonl")
+    there = elsewhere(actor="human:zoe")
+    there.remember("Secret door code.", memory_id="other", sources=["mail"])
+    there.forget("other")
+    report = there.import_lines(tmp_path / "a.jsonl")
+    assert [item.code for item in report.items] == ["INVALID_INPUT", "MEMORY_DELETED"]  # its name, and itself
+
+
+def test_trust_does_not_travel(open_here: Here, elsewhere: Here, tmp_path: Path) -> None:
+    """What somebody vouched for there is unverified here, and who did it and when stays with the file."""
+    here = open_here()
+    evidence = here.add_evidence(b"a page", name="page")
+    here.remember("Checked.", memory_id="checked")
+    open_here(actor="human:ben").admit("checked", reason="seen", evidence=[evidence.hash])
+    here.correct("checked", "Checked twice.")
+    here.export_ledger(tmp_path / "a.jsonl", form="jsonl")
+    there = elsewhere(actor="human:zoe")
+    report = there.import_lines(tmp_path / "a.jsonl")
+    assert (report.rejected, report.unverified) == (0, 1)
+    assert [(one.trust, one.content) for one in there.history("checked").items] == [
+        ("unverified", "Checked."), ("unverified", "Checked twice."),
+    ]  # fmt: skip
+    there.add_evidence(b"a page", name="page")  # its bytes were not in the file, and may follow
+    assert there.import_lines(tmp_path / "a.jsonl").unchanged == report.stored
+
+
+def test_texts_that_are_withheld_are_rejected(file: Path, open_here: Here, elsewhere: Here, tmp_path: Path) -> None:
+    """Items whose payload is withheld are counted and listed, and nothing half is left of their histories."""
+    here = open_here()
+    head = here.show("deploys").revision_id
+    here.export_ledger(tmp_path / "b.jsonl", form="jsonl", with_payloads=[head], without_forgotten=True)
+    there = elsewhere(actor="human:zoe")
+    report = there.import_lines(tmp_path / "b.jsonl")
+    withheld = {
+        "This is not taken over: its history holds a payload that was withheld, so it cannot be told whole.",
+        "A name is of something that is not taken over.",
+    }
+    assert report.rejected > 30 and {item.message for item in report.items} == withheld
+    assert there.list_memories().items == ()
+    here.export_ledger(tmp_path / "c.jsonl", form="jsonl", without_forgotten=True)
+    assert "Secret door code." not in (tmp_path / "c.jsonl").read_text()
+    rest = there.import_lines(tmp_path / "c.jsonl")
+    assert {item.message for item in rest.items} == withheld
+    assert there.show("deploys").content == here.show("deploys").content
+    with refused("MEMORY_NOT_FOUND"):
+        there.show("door")
+
+
+def test_a_bundle_is_taken_over_once_it_is_verified(
+    file: Path, open_here: Here, elsewhere: Here, tmp_path: Path
+) -> None:
+    """XC-04: its key comes from the caller; a bundle that was altered is refused before the first event."""
+    here = open_here()
+    here.export_supersession(["deploys", "one"], tmp_path / "bundle")
+    here.export_supersession(["deploys", "one"], tmp_path / "bad.tar.gz")
+    with open_bare(database_url=open_here.ledger_url, home=open_here.home) as bare:
+        key = bare.public_key()["public_key"]
+    there = elsewhere(actor="human:zoe")
+    bad = bytearray((tmp_path / "bad.tar.gz").read_bytes())
+    bad[len(bad) // 2] ^= 1
+    (tmp_path / "bad.tar.gz").write_bytes(bad)
+    before = position_of(there)
+    for path, given, code, exit_code in (
+        (tmp_path / "bad.tar.gz", key, "INTEGRITY_BROKEN", 14),
+        (tmp_path / "bundle", OTHER_KEY, "LEDGER_UNVERIFIED", 15),
+    ):
+        with refused(code) as found:
+            there.import_bundle(path, given)
+        assert found.error.exit_code == exit_code
+    assert position_of(there) == before
+    report = there.import_bundle(tmp_path / "bundle", key)
+    assert (report.verified, report.kind) == (True, "bundle")
+    assert {item.message for item in report.items} == {
+        "A link is told of one of its ends only, so it cannot be stated here."
+    }
+    for name in ("deploys", "one", "two"):
+        ours, theirs = here.history(name), there.history(name)
+        assert [(one.content, one.state, one.revision_id) for one in theirs.items] == [
+            (one.content, one.state, one.revision_id) for one in ours.items
+        ]
+    again = there.import_bundle(tmp_path / "bundle", key)
+    assert (again.stored, again.unchanged) == (0, report.stored)
