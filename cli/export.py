@@ -16,7 +16,7 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])  # Any: what click make
 
 @click.group("export", cls=Noun)
 def export() -> None:
-    """Hand histories to an outsider, with the proofs; or write them as lines and tables."""
+    """Hand histories to an outsider with the proofs, or write them as lines."""
 
 
 @export.command(

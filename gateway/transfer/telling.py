@@ -97,15 +97,15 @@ class Telling:
         for number, item in enumerate(found):
             envelope = item.entry.envelope
             if envelope.op_index == 0:
-                self._leading = self._count_names(found[number:], envelope.op_count)
+                self._leading = self._count_names(found, number, envelope.op_count)
             is_name = isinstance(envelope.facts, NameAssigned)
             yield item, Place(None if is_name else envelope.op_index - self._leading, envelope.op_count - self._leading)
 
-    def _count_names(self, page: Sequence[Recorded], count: int) -> int:
-        """Return how many names an append begins with; the page may end before it does."""
-        first = page[0].entry.position
-        here = [item.entry for item in page[:count]]
-        rest = self._ledger.entries(first + len(here), first + count)
+    def _count_names(self, page: Sequence[Recorded], number: int, count: int) -> int:
+        """Return how many names an append begins with, by its place in a page, which may end before it does."""
+        here = [item.entry for item in page[number : number + count]]
+        first = here[0].position
+        rest = () if len(here) == count else self._ledger.entries(first + len(here), first + count)
         return sum(1 for entry in chain(here, rest) if isinstance(entry.envelope.facts, NameAssigned))
 
     def _line(self, item: Recorded, place: Place, recorded_at: str, project: str | None, chosen: Chosen) -> Line:

@@ -160,6 +160,46 @@ def test_importing_again_changes_nothing(file: Path, open_here: Here, elsewhere:
     assert there.show("deploys").content == "Deploys happen on Sundays."
 
 
+def test_an_import_that_was_interrupted_goes_on(
+    file: Path, elsewhere: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever page an import ended with, run again it takes over the rest, and nothing twice."""
+    monkeypatch.setattr("gateway.transfer.taking.LINES_PER_PAGE", 4)
+    there, before = elsewhere(actor="human:zoe"), -1
+    for last in (9, 25, 40):
+
+        def interrupt(done: int, _: int, last: int = last) -> None:
+            if done > last:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            there.import_lines(file, progress=interrupt)
+        assert position_of(there) > before
+        before = position_of(there)
+    report = there.import_lines(file)
+    assert report.stored and report.unchanged and not report.rejected
+    assert taken_over(exported(there, tmp_path / "second.jsonl")) == taken_over(lines(file))
+
+
+def test_a_circle_of_links_is_not_closed(open_here: Here, elsewhere: Here, tmp_path: Path) -> None:
+    """A file in which two memories supersede each other is taken over without the link that closes the circle."""
+    here = open_here()
+    for name in ("a", "b"):
+        here.remember(f"{name}.", memory_id=name)
+    here.link("a", "b")
+    here.unlink("a", "b", reason="turn")
+    here.link("b", "a")
+    found = exported(here, tmp_path / "a.jsonl")
+    gone = {line["op"] for line in found if line["type"] == "lineage.unlinked.v1"}
+    rows = (tmp_path / "a.jsonl").read_bytes().splitlines(keepends=True)
+    kept = [row for row in rows if json.loads(row).get("op") not in gone]
+    renumbered = [row.replace(b'"stream_seq":3,', b'"stream_seq":2,') for row in kept[:-1]]
+    end = json.dumps({"format": "corrigenda-jsonl/1", "events": len(kept) - 2}).encode() + b"\n"
+    (tmp_path / "b.jsonl").write_bytes(b"".join([*renumbered, end]))
+    report = elsewhere(actor="human:zoe").import_lines(tmp_path / "b.jsonl", on_error="skip")
+    assert {item.code for item in report.items} == {"INVALID_TRANSITION"}
+
+
 def test_what_went_on_otherwise_is_left_alone(file: Path, open_here: Here, elsewhere: Here, tmp_path: Path) -> None:
     """A memory that was corrected on both sides stays as it is; the rest of the file is taken over."""
     there = elsewhere(actor="human:zoe")

@@ -257,13 +257,15 @@ def test_a_table_holds_no_formula(made: Made, tmp_path: Path, kind: str) -> None
 
 def test_corrections_travel_alone(made: Made, target: Gateway, tmp_path: Path) -> None:
     """The corrections of a ledger, with the names that they need and no other line."""
+    made.gateway.record_correction(agent="scout", original_value="a", corrected_value="Third!", memory="third")
     made.gateway.export_corrections(tmp_path / "c.jsonl", form="jsonl")
     found = lines(tmp_path / "c.jsonl")
     assert {line["type"] for line in found} == {"name.assigned.v1", "correction.recorded.v1"}
     assert "Third." not in (tmp_path / "c.jsonl").read_text()
     assert target.import_lines(tmp_path / "c.jsonl").rejected == 0
-    (one,) = target.list_corrections(agent="scout")
+    one, other = sorted(target.list_corrections(agent="scout"), key=lambda item: item.original_value)
     assert (one.original_value, one.corrected_value) == ("-1+1", "")
+    assert target.explain_correction(other.correction_id).correction_id and target.lineage(other.correction_id)
 
 
 def test_lines_tell_both_clocks(open_here: Here, tmp_path: Path) -> None:
@@ -314,6 +316,21 @@ def test_an_export_that_is_asked_for_again_is_the_same(made: Made, tmp_path: Pat
     again = made.gateway.export_ledger(tmp_path / "a.jsonl", **asked)
     assert (again.replayed, again.position, again.events) == (True, first.position, first.events)
     assert [json.loads(row) for row in (tmp_path / "a.jsonl").read_bytes().splitlines()[1:]] == raw
+
+
+def test_an_import_is_for_who_administers(made: Made, open_here: Here, tmp_path: Path) -> None:
+    """XC-09: an agent is refused before the file is looked at; who only may export gets no forgotten text."""
+    agent = open_here(actor="agent:scout")
+    for act in (lambda: agent.import_lines(tmp_path / "nowhere"), lambda: agent.import_bundle(tmp_path, "key")):
+        with refused("FORBIDDEN_ACTOR"):
+            act()
+    here = open_here()
+    here.remember("Door code 4711.", memory_id="door", visibility="project")
+    here.forget("door")
+    open_here(actor="human:bo", permissions=["read", "export"]).export_ledger(tmp_path / "a.jsonl", form="jsonl")
+    assert "4711" not in (tmp_path / "a.jsonl").read_text()
+    here.export_ledger(tmp_path / "b.csv", form="csv")
+    assert "4711" not in (tmp_path / "b.csv").read_text()
 
 
 def test_a_ledger_of_many_events_is_no_bundle(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
