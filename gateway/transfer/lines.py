@@ -21,7 +21,7 @@ from ledger.verified import Recorded
 
 FORMAT = "corrigenda-jsonl/1"
 LINE_BYTES_MAX = 1024 * 1024
-GIVEN, WITHHELD, NONE = "given", "withheld", "none"
+GIVEN, WITHHELD, ERASED, NONE = "given", "withheld", "erased", "none"
 
 _TIME = re.compile(
     r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z"
@@ -110,7 +110,7 @@ def line_of(
     """Return an event as a line. `names` are those of the ids in it that are told."""
     envelope = item.entry.envelope
     said = None if withheld or item.payload is None else msgspec.to_builtins(item.payload)
-    told = WITHHELD if withheld else GIVEN
+    told = WITHHELD if withheld else ERASED if said is None else GIVEN
     named = getattr(envelope.facts, "id", "")
     return Line(
         key=f"{envelope.op}.{named if place.number is None else place.number}",
@@ -175,11 +175,13 @@ def told(number: int, line: Line) -> Told:
     """Return what a line's event says, checked. Errors: BadLine."""
     if not (is_ours(line.op) and kind_of(line.op) == OP):
         raise BadLine("names an append by something that is no id of ours (op_ and 26 characters)")
+    if line.key.partition(".")[0] != line.op:
+        raise BadLine("has a key of another append than its own")
     if line.type not in EVENT_TYPES:
         raise BadLine("is an event of a type that this version does not know")
     if not (_TIME.fullmatch(line.at) and _TIME.fullmatch(line.recorded_at)):
         raise BadLine("has a time in another form than 2026-01-02T03:04:05.000006Z")
-    if line.payload not in (GIVEN, WITHHELD, NONE) or (line.payload == GIVEN) != (line.said is not None):
+    if line.payload not in (GIVEN, WITHHELD, ERASED, NONE) or (line.payload == GIVEN) != (line.said is not None):
         raise BadLine("has a payload that is neither given nor withheld")
     if (line.payload == NONE) != (EVENT_TYPES[line.type][1] is None):
         raise BadLine("has a payload where its type has none, or none where it has one")

@@ -6,13 +6,13 @@ does not show, and stand for what was withdrawn long ago. What an append joins i
 
 from typing import NamedTuple
 
-from gateway.transfer.lines import WITHHELD
+from gateway.transfer.lines import ERASED, WITHHELD
 from gateway.transfer.reading import Bad, Source
 from ledger.ids import CORRECTION, MEMORY, kind_of
 from ledger.memories import LineageLinked, LineageUnlinked, RevisionAdmitted
 
 AGGREGATES = (MEMORY, CORRECTION)
-WITHHELD_FROM_US = "its history holds a payload that was withheld, so it cannot be told whole"
+WITHHELD_FROM_US = "its history holds a payload that was withheld or erased, so it cannot be told whole"
 BAD_KEPT = 1_000
 MISSING = "lines of its history are missing before this one"
 
@@ -76,7 +76,7 @@ def survey(source: Source) -> Survey:
         if line.stream_seq != following.get(line.stream, 0):
             joined.leave_out(line.stream, MISSING)
         following[line.stream] = line.stream_seq + 1
-        if line.payload == WITHHELD and not isinstance(item.facts, RevisionAdmitted):
+        if line.payload in (WITHHELD, ERASED) and not isinstance(item.facts, RevisionAdmitted):
             joined.leave_out(line.stream, WITHHELD_FROM_US)
     joined.join(streams)
     return Survey(events, tuple(bad), joined)

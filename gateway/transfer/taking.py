@@ -232,7 +232,7 @@ class Taking:
             self._refuse(group, refusal)
             return
         if append.events:
-            append.actor = append.actor or page.drafts[0].actor
+            append.actor = self._naming.here.get(group.events[0].line.actor, page.drafts[0].actor)
             page.close(append)
             known[group.op] = Known({}, _said(group.events))
         self._kept.update(stream for stream, _ in append.events)
@@ -249,7 +249,7 @@ class Taking:
         left = [item for item in group.names if _kind(item) in NAMED_RECORDS]
         self._naming.refused |= dict.fromkeys((item.number for item in left), NOT_TAKEN_OVER)
         if append.events:
-            append.actor = page.drafts[0].actor
+            append.actor = self._naming.here.get(group.events[0].line.actor, page.drafts[0].actor)
             page.close(append)
 
     def _decide(self, append: Append, group: Group, found: Survey) -> None:
@@ -260,7 +260,7 @@ class Taking:
         check_links(replayed)
         for stream in dict.fromkeys(group.streams):
             self._check_goes_on(append, stream, found)
-        append.actor = self._ids.one(group.events[0].line.actor)
+        self._ids.one(group.events[0].line.actor)
         self._replaying.replay(append, replayed)
 
     def _check_whole(self, group: Group) -> None:

@@ -137,7 +137,9 @@ class Telling:
         if asked.kind == LEDGER and asked.forgotten:
             return Chosen(None, frozenset(), frozenset())
         streams, named, forgotten = set[str](), set[str](), set[str]()
-        for entry in self._ledger.entries(0, asked.last + 1):
+        # What was forgotten since is not told either, however far back the export ends.
+        end = asked.last + 1 if asked.forgotten else self._ledger.walk.head.size
+        for entry in self._ledger.entries(0, end):
             for move in getattr(entry.envelope.facts, "moves", ()):
                 (forgotten.add if move.after.state == "forgotten" else forgotten.discard)(move.revision)
             if asked.kind == CORRECTIONS and self._is_wanted(entry, streams):
