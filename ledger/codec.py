@@ -248,6 +248,11 @@ def decode_facts(tag: str, raw: bytes) -> Facts:
     return facts
 
 
+def stands_in(tag: str, stream: str) -> bool:
+    """Report whether an event of type `tag` can stand in a stream of that name."""
+    return tag in _STREAMS and stream.startswith(_STREAMS[tag])
+
+
 def decode_payload(tag: str, body: bytes) -> Payload:
     """Parse the payload of an event of type `tag` strictly; anything else is NotCanonical."""
     if tag not in _payloads:

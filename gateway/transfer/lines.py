@@ -179,6 +179,8 @@ def told(number: int, line: Line) -> Told:
         raise BadLine("has a key of another append than its own")
     if line.type not in EVENT_TYPES:
         raise BadLine("is an event of a type that this version does not know")
+    if not codec.stands_in(line.type, line.stream):
+        raise BadLine("stands in a stream of another kind than its type")
     if not (_TIME.fullmatch(line.at) and _TIME.fullmatch(line.recorded_at)):
         raise BadLine("has a time in another form than 2026-01-02T03:04:05.000006Z")
     if line.payload not in (GIVEN, WITHHELD, ERASED, NONE) or (line.payload == GIVEN) != (line.said is not None):

@@ -12,10 +12,14 @@ from msgspec import Struct
 from gateway.deciding.burying import Graveyard
 from gateway.graph import state_link, withdraw_link
 from gateway.page import AUTHN_IMPORT, Append
+from gateway.transfer.coherence import check_edges, check_ids
 from gateway.transfer.lines import Told
 from gateway.transfer.vetting import vet
 from ledger.corrections import (
     CORRECTION,
+    DEFERRED,
+    DONE,
+    OFF,
     STANDING_STATES,
     Confirm,
     CorrectionConfirmed,
@@ -32,8 +36,6 @@ from ledger.decider import Command
 from ledger.digest import LedgerKeys
 from ledger.errors import refuse
 from ledger.evidence import EVIDENCE, AddEvidence, EvidenceAdded, EvidenceText
-from ledger.ids import CORRECTION as CORRECTION_ID
-from ledger.ids import MEMORY, REVISION, is_ours, kind_of
 from ledger.memories import (
     Birth,
     Contest,
@@ -109,9 +111,10 @@ class Replaying:
 
     def replay(self, append: Append, events: Sequence[Told]) -> None:
         """Decide the events of one append, in order. A refusal is of all of them."""
+        check_edges(events)
         for item in events:
             vet(item.facts, item.payload)
-            _check_ids(item)
+            check_ids(item)
             self._one(append, item)
 
     def _one(self, append: Append, item: Told) -> None:
@@ -127,13 +130,12 @@ class Replaying:
                     refuse("INVALID_INPUT", "A correction ends in favour of one that is not recorded with it.")
                 replace = Replace(content=content.content, successor=facts.successor, reason=_reason(item.payload))
                 append.decide_on(CORRECTION, stream, replace)
-            case (CorrectionConfirmed() | CorrectionRevoked()) as facts, _:
-                reason = _reason(item.payload)
-                confirmed = isinstance(facts, CorrectionConfirmed)
-                command = (
-                    Confirm(contradiction=facts.contradiction, reason=reason) if confirmed else Withdraw(reason=reason)
-                )
+            case CorrectionConfirmed() as facts, _:
+                _check_contradiction(facts.contradiction)
+                command = Confirm(contradiction=facts.contradiction, reason=_reason(item.payload))
                 append.decide_on(CORRECTION, stream, command)
+            case CorrectionRevoked(), _:
+                append.decide_on(CORRECTION, stream, Withdraw(reason=_reason(item.payload)))
             case EvidenceAdded() as facts, EvidenceText() as text:
                 self._mention(append, facts, text, item)
             case (MemoryRemembered() | RevisionCorrected()) as facts, RevisionText() as text:
@@ -248,8 +250,13 @@ class Replaying:
 
     def _record(self, append: Append, stream: str, facts: CorrectionRecorded, text: CorrectionText) -> None:
         scope, state = self._ids.scope(facts.scope), facts.standing.state
-        if state not in STANDING_STATES or facts.contradiction not in ("done", "off", "deferred"):
+        _check_contradiction(facts.contradiction)
+        if state not in STANDING_STATES:
             refuse("INVALID_INPUT", "A correction was to be recorded in a state that none begins in.")
+        if facts.visibility in SEGMENTS and getattr(scope, facts.visibility) is None:
+            refuse(
+                "INVALID_INPUT", f"A correction is visible to one {facts.visibility} only, and its scope names none."
+            )
         if facts.origin not in ("human", "agent", "llm_extracted", "import"):
             refuse("INVALID_INPUT", "A correction was to be recorded with an origin that there is not.")
         if facts.visibility not in ("agent", "user", "tenant", "global"):
@@ -266,19 +273,6 @@ class Replaying:
         project = self._ids.one(item.line.project or "")
         command = AddEvidence(external=True, media_type=facts.media_type, size=0, text=text)
         append.decide_on(EVIDENCE, self._keys.evidence(project, text.hash), command)
-
-
-def check_links(events: Sequence[Told]) -> None:
-    """Refuse links of which one end only is told. Errors: INVALID_INPUT."""
-    for item in events:
-        if not isinstance(item.facts, LineageLinked | LineageUnlinked):
-            continue
-        edge = item.facts.edges[0] if item.facts.edges else None
-        ends = {other.line.stream for other in events if type(other.facts) is type(item.facts)}
-        if edge is None or not {edge.newer, edge.older, item.line.stream} <= ends:
-            refuse(
-                "INVALID_INPUT", "A link is told of one of its ends only, so it cannot be stated here.", goes_on=True
-            )
 
 
 def _contest(facts: RevisionContested, reason: str | None) -> Contest:
@@ -310,6 +304,11 @@ def _last(moves: tuple[Move, ...]) -> Move:
     return moves[-1]
 
 
+def _check_contradiction(outcome: str) -> None:
+    if outcome not in (DONE, OFF, DEFERRED):
+        refuse("INVALID_INPUT", "A correction contradicts learnings in a way that there is not.")
+
+
 def _cause(cause: str) -> str:
     if cause not in CAUSES:
         refuse("INVALID_INPUT", "A revision was withdrawn for a cause that there is not.")
@@ -318,16 +317,3 @@ def _cause(cause: str) -> str:
 
 def _reason(payload: Payload | None) -> str | None:
     return getattr(payload, "reason", None)
-
-
-def _check_ids(item: Told) -> None:
-    """Refuse streams and revisions that bear ids of another shape than ours, or of another kind."""
-    facts, stream = item.facts, item.line.stream
-    prefix = kind_of(stream)
-    if prefix in (MEMORY, CORRECTION_ID) and not is_ours(stream):
-        refuse("INVALID_INPUT", "An event is in a stream whose name is no id of ours.")
-    moves: tuple[Move, ...] = getattr(facts, "moves", ())
-    named = [move.revision for move in moves]
-    named += [one for one in (getattr(facts, "revision", None), getattr(facts, "correction", None)) if one]
-    if any(not is_ours(one) or kind_of(one) not in (REVISION, CORRECTION_ID) for one in named):
-        refuse("INVALID_INPUT", "An event names a revision by something that is no id of ours.")

@@ -5,9 +5,7 @@ came, takes each over once. A history is only continued where it ended: what wen
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -15,61 +13,28 @@ from gateway.deciding.burying import Graveyard
 from gateway.names import Names
 from gateway.page import Append, Page
 from gateway.reading import Reader
-from gateway.replies import ImportItem, Transfer
+from gateway.replies import Transfer
+from gateway.transfer.coherence import check_links
+from gateway.transfer.groups import Group, Known, groups, known, said
 from gateway.transfer.lines import Told
 from gateway.transfer.naming import NAMED_RECORDS, NOT_TAKEN_OVER, Naming
+from gateway.transfer.outcomes import Outcomes
 from gateway.transfer.reading import Bad, Source
-from gateway.transfer.replaying import Ids, Replaying, check_links
-from gateway.transfer.surveying import AGGREGATES, Survey, survey
+from gateway.transfer.replaying import Ids, Replaying
+from gateway.transfer.surveying import Survey, survey
 from gateway.writing import Writer
 from ledger.codec import canonical
 from ledger.corrections import CORRECTION
 from ledger.errors import CorrigendaError, IntegrityError, UnavailableError, failure, refuse
 from ledger.governance import LEDGER, NameAssigned, RecordImport, TakenOver
 from ledger.ids import MEMORY, kind_of
-from ledger.memories import LineageLinked, LineageUnlinked, MemoryForgotten, MemoryRestored, RevisionAdmitted
-from ledger.message import Payload
+from ledger.memories import MemoryForgotten, MemoryRestored
 from ledger.sealing import Draft
-from ledger.verified import Recorded, VerifiedLedger
+from ledger.verified import VerifiedLedger
 from projections.lineage import QUERIES
 
 LINES_PER_PAGE = 300
-REPLAYED = (*AGGREGATES, "evd", "tomb")  # what is decided anew, or follows from what is
-ITEMS_KEPT = 1_000
 Progress = Callable[[int, int], None]
-
-
-class Group(NamedTuple):
-    """The lines of one append, with those between them that cannot be read."""
-
-    op: str
-    events: tuple[Told, ...]
-
-    @property
-    def names(self) -> list[Told]:
-        """Return the lines that give names."""
-        return [item for item in self.events if isinstance(item.facts, NameAssigned)]
-
-    @property
-    def replayed(self) -> list[Told]:
-        """Return the lines that are decided anew, those that follow from others among them."""
-        own = [item for item in self.events if kind_of(item.line.stream) in REPLAYED]
-        return [item for item in own if not isinstance(item.facts, RevisionAdmitted)]
-
-    @property
-    def streams(self) -> list[str]:
-        """Return the memories and corrections that the append changes."""
-        return [item.line.stream for item in self.replayed if kind_of(item.line.stream) in AGGREGATES]
-
-
-Said = Mapping[tuple[str, str], bytes]
-
-
-class Known(NamedTuple):
-    """An append that is here: how many events of it each stream has, and what they say, by stream and type."""
-
-    streams: Mapping[str, int]
-    said: Said
 
 
 class Taking:
@@ -96,10 +61,9 @@ class Taking:
         self._root = names.root
         self._kept: Counter[str] = Counter()
         self._ended: set[str] = set()
-        self._counts: Counter[str] = Counter()
-        self._items: list[ImportItem] = []
         self._stopped = False
         self._naming = Naming(ledger, names, self._kept, self._ended)
+        self._outcomes = Outcomes(self._naming)
         self._ids = Ids(self._naming.here)
         self._replaying = Replaying(ledger, Graveyard(ledger.keys, reader), self._ids)
 
@@ -126,22 +90,8 @@ class Taking:
                 progress(done, found.events)
             if self._stopped:
                 break
-        return self._report()
-
-    def _report(self) -> Transfer:
-        row, origin = self._ledger.store.head(), self._source.origin
-        counts = {name: self._counts[name] for name in ("stored", "unchanged", "rejected", "left_out", "unverified")}
-        return Transfer(
-            **counts,
-            items=tuple(self._items),
-            kind=origin.kind,
-            origin=origin.origin,
-            size=origin.size,
-            root=origin.root,
-            verified=origin.verified,
-            position=row.seq,
-            incarnation=row.incarnation,
-        )
+        row = self._ledger.store.head()
+        return self._outcomes.report(self._source.origin, position=row.seq, incarnation=row.incarnation)
 
     # ---------------------------------------------------------------- pages
 
@@ -153,7 +103,7 @@ class Taking:
         page: list[Group] = []
         touched: set[str] = set()
         size = 0
-        for group in _groups(self._tell_bad(self._source.lines())):
+        for group in groups(self._tell_bad(self._source.lines())):
             reads = {
                 item.line.stream for item in group.events if isinstance(item.facts, MemoryForgotten | MemoryRestored)
             }
@@ -169,21 +119,21 @@ class Taking:
     def _tell_bad(self, lines: Iterable[Told | Bad]) -> Iterator[Told]:
         for item in lines:
             if isinstance(item, Bad):
-                self._reject(item.number, "VALIDATION_FAILED", f"The line {item.why}.")
+                self._outcomes.reject(item.number, "VALIDATION_FAILED", f"The line {item.why}.")
             else:
                 yield item
 
-    def _carry_out(self, groups: Sequence[Group], found: Survey) -> None:
+    def _carry_out(self, appends: Sequence[Group], found: Survey) -> None:
         """Decide and store one page of appends, and record them before them."""
         with self._writer.hold() as (held, page):
-            known = self._known({group.op for group in groups})
+            here = self._known({group.op for group in appends})
             record = page.begin(actor=self._actor)
             record.decide_on(LEDGER, self._root, self._recording(0, ()))
             page.close(record)
             times: list[str] = []
-            for group in groups:
+            for group in appends:
                 before = len(page.drafts)
-                self._take(page, group, known, found)
+                self._take(page, group, here, found)
                 for draft in page.drafts[before:]:
                     times += [group.events[0].line.recorded_at] * len(draft.events)
                 if self._stopped:
@@ -209,13 +159,13 @@ class Taking:
         envelopes = {op: firsts[seq].entry.envelope for op, seq in places.items()}
         there = {op: one for op, one in envelopes.items() if (one.op, one.op_index) == (op, 0)}
         rest = ledger.at(seq for one in there.values() for seq in range(one.seq, one.seq + one.op_count))
-        return {op: _known([rest[one.seq + at] for at in range(one.op_count)]) for op, one in there.items()}
+        return {op: known([rest[one.seq + at] for at in range(one.op_count)]) for op, one in there.items()}
 
     # ---------------------------------------------------------------- one append
 
-    def _take(self, page: Page, group: Group, known: dict[str, Known], found: Survey) -> None:
+    def _take(self, page: Page, group: Group, here: dict[str, Known], found: Survey) -> None:
         """Take one append over, or count what becomes of it instead."""
-        earlier = known.get(group.op)
+        earlier = here.get(group.op)
         if earlier is not None:
             self._kept.update(earlier.streams)
             self._naming.take(page, None, group.names, found)
@@ -234,9 +184,9 @@ class Taking:
         if append.events:
             append.actor = self._naming.here.get(group.events[0].line.actor, page.drafts[0].actor)
             page.close(append)
-            known[group.op] = Known({}, _said(group.events))
+            here[group.op] = Known({}, said(group.events))
         self._kept.update(stream for stream, _ in append.events)
-        self._count(group, "stored" if append.events else "unchanged")
+        self._outcomes.count(group, "stored" if append.events else "unchanged")
 
     def _keep_names(self, page: Page, group: Group, found: Survey) -> None:
         """Keep the names that an append gave whose events were refused: those of other appends may be about them."""
@@ -291,8 +241,8 @@ class Taking:
 
     def _compare(self, group: Group, earlier: Known) -> None:
         """Count an append that is here already; refuse one that says something else under the same key."""
-        told = _said(group.events)
-        if any(earlier.said.get(place, said) != said for place, said in told.items()):
+        told = said(group.events)
+        if any(earlier.said.get(place, words) != words for place, words in told.items()):
             self._refuse(
                 group,
                 failure(
@@ -305,87 +255,20 @@ class Taking:
             refusal = failure("INVALID_INPUT", "This append was taken over before, from a file that told only a part.")
             self._refuse(group, refusal)
         else:
-            self._count(group, "unchanged")
+            self._outcomes.count(group, "unchanged")
+
+    def _refuse(self, group: Group, refusal: CorrigendaError) -> None:
+        """Count an append that was refused: what it was about ends here, unless it changes nothing there."""
+        self._outcomes.refuse(group, refusal)
+        if not group.is_link:
+            self._ended.update(group.streams)
+        self._stopped = self._stopped or (self._stops and not refusal.details.get("goes_on"))
 
     def _request(self, word: str) -> str:
         return self._ledger.keys.request(["import"], word)
 
     def _fingerprint(self, op: str) -> str:
         return self._ledger.keys.fingerprint(canonical({"import": op}))
-
-    # ---------------------------------------------------------------- what became of the lines
-
-    def _count(self, group: Group, outcome: str) -> None:
-        """Count the lines of an append whose events have this outcome."""
-        self._count_names(group)
-        for item in group.events:
-            if isinstance(item.facts, NameAssigned):
-                continue
-            if kind_of(item.line.stream) in REPLAYED and not isinstance(item.facts, RevisionAdmitted):
-                self._counts[outcome] += 1
-            else:
-                self._leave_out(item)
-
-    def _refuse(self, group: Group, refusal: CorrigendaError) -> None:
-        """Count an append whose events were refused."""
-        self._count_names(group)
-        for item in group.events:
-            if isinstance(item.facts, RevisionAdmitted):
-                self._leave_out(item)
-            elif not isinstance(item.facts, NameAssigned):
-                self._reject(item.number, refusal.code, refusal.message)
-        if not all(isinstance(item.facts, LineageLinked | LineageUnlinked) for item in group.replayed):
-            self._ended.update(group.streams)
-        self._stopped = self._stopped or (self._stops and not refusal.details.get("goes_on"))
-
-    def _count_names(self, group: Group) -> None:
-        for item in group.names:
-            why = self._naming.refused.pop(item.number, None)
-            if why is not None:
-                self._reject(item.number, "INVALID_INPUT", why)
-            else:
-                self._counts["stored" if item.number in self._naming.given else "unchanged"] += 1
-        self._naming.given.clear()
-
-    def _leave_out(self, item: Told) -> None:
-        self._counts["left_out"] += 1
-        self._counts["unverified"] += isinstance(item.facts, RevisionAdmitted)
-
-    def _reject(self, number: int, code: str, message: str) -> None:
-        self._counts["rejected"] += 1
-        if len(self._items) < ITEMS_KEPT:
-            self._items.append(ImportItem(row=number, outcome="rejected", code=code, message=message))
-
-
-def _groups(items: Iterable[Told]) -> Iterator[Group]:
-    for op, events in groupby(items, key=lambda item: item.line.op):
-        yield Group(op, tuple(events))
-
-
-def _known(recorded: Sequence[Recorded]) -> Known:
-    return Known(
-        Counter(item.entry.envelope.stream for item in recorded),
-        {
-            (item.entry.envelope.stream, item.entry.envelope.type): _comparable(item.payload)
-            for item in recorded
-            if kind_of(item.entry.envelope.stream) in AGGREGATES
-        },
-    )
-
-
-def _said(events: Iterable[Told]) -> Said:
-    """Return what the events of memories and corrections say, those left out that are not taken over."""
-    return {
-        (item.line.stream, item.line.type): _comparable(item.payload)
-        for item in events
-        if kind_of(item.line.stream) in AGGREGATES and not isinstance(item.facts, RevisionAdmitted)
-    }
-
-
-def _comparable(payload: Payload | None) -> bytes:
-    """Return what a payload says, but for when it was first recorded: that is said by whoever takes it over."""
-    said: dict[str, Any] = {} if payload is None else msgspec.to_builtins(payload)  # Any: JSON
-    return canonical({name: value for name, value in said.items() if name != "recorded_at"})
 
 
 def _kind(item: Told) -> str:
@@ -395,7 +278,7 @@ def _kind(item: Told) -> str:
 def _recorded(draft: Draft, record: RecordImport) -> Draft:
     """Return the draft of a page's record, with what it is to say now that the page is decided."""
     *names, (stream, event) = draft.events
-    (said,) = LEDGER.decide(LEDGER.initial, record)
+    (made,) = LEDGER.decide(LEDGER.initial, record)
     return msgspec.structs.replace(
-        draft, events=(*names, (stream, msgspec.structs.replace(said, position=event.position)))
+        draft, events=(*names, (stream, msgspec.structs.replace(made, position=event.position)))
     )

@@ -16,6 +16,8 @@ from gateway.bundles import verify_bundle
 from gateway.service import Gateway
 from gateway.transfer import telling
 from gateway.transfer.lines import LINE_BYTES_MAX
+from gateway.transfer.reading import LineFile
+from gateway.transfer.surveying import survey
 from tests.conftest import fresh_database
 from tests.house import refused
 from tests.integration.conftest import Here
@@ -74,6 +76,9 @@ def number_of(rows: list[bytes], kind: str, nth: int = 0) -> int:
     return [at for at, row in enumerate(rows, start=1) if f'"type":"{kind}"'.encode() in row][nth]
 
 
+FOREIGN = ["supersedes", "rev_01J9ZKAAAAAAAAAAAAAAAAAAAA", "rev_01J9ZKBBBBBBBBBBBBBBBBBBBB", None]
+
+
 def turned_round(line: Json) -> None:
     """Let the older revision supersede the newer one."""
     line["facts"]["edges"] = [[kind, older, newer, since] for kind, newer, older, since in line["facts"]["edges"]]
@@ -82,27 +87,40 @@ def turned_round(line: Json) -> None:
 DEEP = b'{"a":' * 100_000 + b"1" + b"}" * 100_000
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda row: row[:-20] + b"\n",
-        lambda row: b"\n",
-        lambda row: b"\xff" + row,
-        lambda row: row.replace(b'"seq":', b'"seq":1,"seq":', 1),
-        lambda row: row.replace(b'"seq":', b'"seq":' + b"9" * 5_000 + b',"x":', 1),
-        lambda row: row.replace(b'"seq":', b'"seq":1e3,"x":', 1),
-        lambda row: row.replace(b"Other.", b"Oth\\u0000er."),
-        lambda row: row.replace(b"Other.", b"Oth\\ud800er."),
-        lambda row: row.replace(b'"content":"Other."', b'"content":"Other.","content":"Other."'),
-        lambda row: row.replace(b'"op":"op_', b'"op":"mem_'),
-        lambda row: row.replace(b"memory.remembered.v1", b"memory.remembered.v9"),
-        lambda row: row.replace(b'"tags":[]', b'"tags":[],"trust":"verified"'),
-        lambda row: row.replace(b'"recorded_at":"20', b'"recorded_at":"+0'),
-        lambda row: row[:-2] + b',"x":' + DEEP + b"}\n",
-        lambda row: b"x" * (LINE_BYTES_MAX + 1) + b"\n",
-        lambda row: b"[]\n",
-    ],
-)
+DAMAGES: list[Callable[[bytes], bytes]] = [
+    lambda row: row[:-20] + b"\n",
+    lambda row: b"\n",
+    lambda row: b"\xff" + row,
+    lambda row: row.replace(b'"seq":', b'"seq":1,"seq":', 1),
+    lambda row: row.replace(b'"seq":', b'"seq":' + b"9" * 5_000 + b',"x":', 1),
+    lambda row: row.replace(b'"seq":', b'"seq":1e3,"x":', 1),
+    lambda row: row.replace(b"Other.", b"Oth\\u0000er."),
+    lambda row: row.replace(b"Other.", b"Oth\\ud800er."),
+    lambda row: row.replace(b'"content":"Other."', b'"content":"Other.","content":"Other."'),
+    lambda row: row.replace(b'"op":"op_', b'"op":"mem_'),
+    lambda row: row.replace(b'"stream":"mem_', b'"stream":"cor_'),
+    lambda row: row.replace(b'"key":"op_0', b'"key":"op_1'),
+    lambda row: row.replace(b"memory.remembered.v1", b"memory.remembered.v9"),
+    lambda row: row.replace(b'"tags":[]', b'"tags":[],"trust":"verified"'),
+    lambda row: row.replace(b'"recorded_at":"20', b'"recorded_at":"+0'),
+    lambda row: row[:-2] + b',"x":' + DEEP + b"}\n",
+    lambda row: b"x" * (LINE_BYTES_MAX + 1) + b"\n",
+    lambda row: b"[]\n",
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_line_is_read_as_damaged(made: Made, tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    """No UTF-8, no JSON, a key twice, a number beyond all bounds, a text that cannot be, a line without end."""
+    at = number_of(made.lines, "memory.remembered.v1", 1)
+    rows = [*made.lines[: at - 1], damage(made.lines[at - 1]), *made.lines[at:]]
+    assert rows[at - 1] != made.lines[at - 1]
+    found = survey(LineFile(written(tmp_path, rows)))
+    assert next(item.number for item in found.bad) == at
+    assert not any("Other" in item.why for item in found.bad)
+
+
+@pytest.mark.parametrize("damage", [DAMAGES[0], DAMAGES[6]])
 def test_a_damaged_line_is_named_and_nothing_is_lost(
     made: Made, target: Gateway, tmp_path: Path, damage: Callable[[bytes], bytes]
 ) -> None:
@@ -139,13 +157,13 @@ def test_a_damaged_line_is_named_and_nothing_is_lost(
     ],
 )
 def test_what_is_no_whole_file_is_refused(
-    made: Made, target: Gateway, tmp_path: Path, rows: Callable[[list[bytes]], list[bytes]]
+    made: Made, tmp_path: Path, rows: Callable[[list[bytes]], list[bytes]]
 ) -> None:
     """A file of another kind or version, cut short or with a line less: refused, and nothing is stored."""
-    before = target.list_memories().position
+    before = made.gateway.list_memories().position
     with refused("VALIDATION_FAILED"):
-        target.import_lines(written(tmp_path, rows(made.lines)))
-    assert target.list_memories().position == before
+        made.gateway.import_lines(written(tmp_path, rows(made.lines)))
+    assert made.gateway.list_memories().position == before
 
 
 def test_line_breaks_of_other_systems_change_nothing(made: Made, target: Gateway, tmp_path: Path) -> None:
@@ -175,8 +193,9 @@ def test_line_breaks_of_other_systems_change_nothing(made: Made, target: Gateway
         (
             "revision.corrected.v1",
             turned_round,
-            "STALE_PREDECESSOR",
+            "INVALID_INPUT",
         ),
+        ("revision.corrected.v1", lambda line: line["facts"]["edges"].append(FOREIGN), "INVALID_INPUT"),
         ("correction.recorded.v1", lambda line: line["facts"].update(standing={"state": "revoked"}), "INVALID_INPUT"),
         ("correction.recorded.v1", lambda line: line["facts"].update(visibility="all"), "INVALID_INPUT"),
     ],
@@ -223,7 +242,7 @@ def test_names_do_not_take_what_is_here(made: Made, target: Gateway, tmp_path: P
     target.import_lines(written(tmp_path, made.lines))
     at = number_of(made.lines, "name.assigned.v1", 1)
     rows = changed(made.lines, at, lambda line: line["said"].update(name="mine"))
-    rows = [row.replace(b'"op":"op_01', b'"op":"op_00') for row in rows]
+    rows = [row.replace(b'"op_01', b'"op_00') for row in rows]
     report = target.import_lines(written(tmp_path, rows), on_error="skip")
     assert report.items[0].message == "A name was given to an id that has another name here."
     assert report.stored == 0
