@@ -108,6 +108,11 @@ class Replaying:
         self._keys: LedgerKeys = ledger.keys
         self._graveyard = graveyard
         self._ids = ids
+        self._born: dict[str, str] = {}  # the memories of revisions that are decided and not stored yet
+
+    def begin_page(self) -> None:
+        """Begin a page: what was decided before it is stored."""
+        self._born.clear()
 
     def replay(self, append: Append, events: Sequence[Told]) -> None:
         """Decide the events of one append, in order. A refusal is of all of them."""
@@ -216,6 +221,7 @@ class Replaying:
         if born.revision in append.state(stream).revisions or self._ledger.walk.lineages([born.revision]):
             refuse("INVALID_INPUT", "A revision was to come into being, and there is one with its id.")
         append.decide(stream, command)
+        self._born[born.revision] = stream
 
     def _check_not_buried(self, append: Append, project: str, text: RevisionText) -> None:
         """Refuse a text that was forgotten here; what was forgotten there follows from the file itself."""
@@ -266,7 +272,16 @@ class Replaying:
             origin=facts.origin, revision=facts.revision, scope=scope, text=text, visibility=facts.visibility,
             state=state,
         )  # fmt: skip
+        append.subjects = self._concerned(append, facts.revision)
         append.decide_on(CORRECTION, stream, command)
+
+    def _concerned(self, append: Append, revision: str | None) -> tuple[str, ...]:
+        """Return whom a correction concerns: those whom the revision does that it is about, if that is here."""
+        if revision is None:
+            return ()
+        lineage = self._born.get(revision) or self._ledger.walk.lineages([revision]).get(revision)
+        found = None if lineage is None else append.state(lineage).revisions.get(revision)
+        return () if found is None else found.subjects
 
     def _mention(self, append: Append, facts: EvidenceAdded, text: EvidenceText, item: Told) -> None:
         """Decide that evidence is mentioned: its bytes are not in the file, and may be added later."""

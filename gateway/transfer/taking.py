@@ -125,6 +125,7 @@ class Taking:
 
     def _carry_out(self, appends: Sequence[Group], found: Survey) -> None:
         """Decide and store one page of appends, and record them before them."""
+        self._replaying.begin_page()
         with self._writer.hold() as (held, page):
             here = self._known({group.op for group in appends})
             record = page.begin(actor=self._actor)

@@ -47,7 +47,7 @@ class _Revision(Request):
     reason: schemas.ReasonText | None
     recorded_at: schemas.Moment | None
     review_by: schemas.Moment | None
-    subjects: Annotated[tuple[schemas.Label, ...], Field(max_length=limits.SUBJECTS_MAX)]
+    subjects: schemas.Subjects
     tags: schemas.Tags
     valid_from: schemas.Moment | None
     valid_to: schemas.Moment | None

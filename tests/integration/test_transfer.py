@@ -35,7 +35,9 @@ def elsewhere(server_url: str, migrated_template: str, tmp_path: Path, words_emb
 
 def lived(gateway: Gateway) -> None:
     """Make a history in which every kind of act on memories and corrections happens."""
-    first = gateway.remember("Deploys happen on Mondays.", memory_id="deploys", tags=["ops"], sources=["wiki"])
+    first = gateway.remember(
+        "Deploys happen on Mondays.", memory_id="deploys", tags=["ops"], sources=["wiki"], subjects=["Ben"]
+    )
     gateway.correct(first.revision_id or "", "Deploys happen on Tuesdays.", reason="asked Ben")
     gateway.patch("deploys", tags=["ops", "release"], valid_from="2026-01-01T00:00:00Z", reason="was missing")
     gateway.remember("Backups run at night.", memory_id="backups", valid_to="2027-01-01T00:00:00Z", agent="scout")
@@ -77,7 +79,7 @@ def lived(gateway: Gateway) -> None:
 
 def position_of(gateway: Gateway) -> int:
     """Return the position of a ledger's last event."""
-    return gateway.list_memories().position
+    return gateway.status().ledger["size"] - 1
 
 
 def lines(path: Path) -> list[Json]:
@@ -151,6 +153,9 @@ def test_a_history_is_the_same_in_another_ledger(file: Path, elsewhere: Here, tm
     second = exported(there, tmp_path / "second.jsonl")
     assert taken_over(second) == taken_over(lines(file))
     assert not {line["at"] for line in second} & {line["at"] for line in lines(file)}
+    about = [line for line in second if line["stream_name"] == "deploys" and not line["type"].startswith("lineage.")]
+    digests = {tuple(json.loads(there.raw(line["seq"]))["subjects"]) for line in about}
+    assert len(digests) == 1 and digests != {()}  # whom it concerns, by this ledger's own digest
     record = next(line for line in second if line["type"] == "ledger.imported.v1")
     assert (record["actor_name"], record["facts"]["origin"]) == ("human:zoe", report.origin)
     assert len(record["said"]["recorded_at"]) == record["facts"]["count"]

@@ -21,7 +21,7 @@ from gateway.transfer.surveying import survey
 from tests.conftest import fresh_database
 from tests.house import refused
 from tests.integration.conftest import Here
-from tests.integration.test_transfer import Json, lines
+from tests.integration.test_transfer import Json, lines, position_of
 from tests.roles import as_writer
 
 SECRET = "=HYPERLINK(1)\u2028next\r\nline"
@@ -129,11 +129,11 @@ def test_a_damaged_line_is_named_and_nothing_is_lost(
     rows = [*made.lines[: at - 1], damage(made.lines[at - 1]), *made.lines[at:]]
     assert rows[at - 1] != made.lines[at - 1]
     path = written(tmp_path, rows)
-    before = target.list_memories().position
+    before = position_of(target)
     with refused("VALIDATION_FAILED") as found:
         target.import_lines(path)
     assert found.details["line"] == at and "Other" not in found.error.message
-    assert target.list_memories().position == before
+    assert position_of(target) == before
     report = target.import_lines(path, on_error="skip")
     assert report.items[0].row == at and report.rejected >= 1
     assert target.show("first").content == "Second." and target.show("third").content == "Third."
@@ -160,10 +160,10 @@ def test_what_is_no_whole_file_is_refused(
     made: Made, tmp_path: Path, rows: Callable[[list[bytes]], list[bytes]]
 ) -> None:
     """A file of another kind or version, cut short or with a line less: refused, and nothing is stored."""
-    before = made.gateway.list_memories().position
+    before = position_of(made.gateway)
     with refused("VALIDATION_FAILED"):
         made.gateway.import_lines(written(tmp_path, rows(made.lines)))
-    assert made.gateway.list_memories().position == before
+    assert position_of(made.gateway) == before
 
 
 def test_line_breaks_of_other_systems_change_nothing(made: Made, target: Gateway, tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_lines_tell_both_clocks(open_here: Here, tmp_path: Path) -> None:
     """What was believed when, and up to a position or a time; other writers' appends do not get into it."""
     gateway = open_here()
     gateway.remember("Held.", memory_id="held", valid_from="2026-01-01T00:00:00Z")
-    position = gateway.list_memories().position
+    position = position_of(gateway)
     gateway.patch("held", valid_to="2027-01-01T00:00:00Z")
     gateway.export_ledger(tmp_path / "a.jsonl", form="jsonl")
     gateway.export_ledger(tmp_path / "b.jsonl", form="jsonl", as_of=position)
@@ -312,7 +312,7 @@ def test_a_file_appears_whole_or_not_at_all(made: Made, tmp_path: Path, monkeypa
     assert out.read_text() == "mine"
     with refused("UNAVAILABLE"):
         made.gateway.export_ledger(tmp_path / "nowhere" / "x.jsonl", form="jsonl")
-    before = made.gateway.list_memories().position
+    before = position_of(made.gateway)
 
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -321,7 +321,7 @@ def test_a_file_appears_whole_or_not_at_all(made: Made, tmp_path: Path, monkeypa
     with refused("UNAVAILABLE"):
         made.gateway.export_ledger(tmp_path / "full.jsonl", form="jsonl")
     monkeypatch.undo()
-    assert made.gateway.list_memories().position == before
+    assert position_of(made.gateway) == before
     assert [path.name for path in tmp_path.iterdir()] == ["here.jsonl"]
 
 
