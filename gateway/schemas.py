@@ -515,6 +515,15 @@ class ExportRequest(Request):
         return self
 
 
+class TransferRequest(Request):
+    """Another ledger's file that is taken over; of a bundle the issuer's key, too, and the log that it must be of."""
+
+    path: Annotated[Text, Field(min_length=1, max_length=limits.PATH_CHARS_MAX)]
+    key: Text = ""
+    origin: Annotated[Text, Field(min_length=1)] | None = None
+    on_error: Literal["stop", "skip"] = "stop"
+
+
 class ExportAllRequest(Request):
     """A whole ledger, or its corrections, handed out in one of three forms, and to whom."""
 

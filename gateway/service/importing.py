@@ -1,10 +1,13 @@
 """What comes from elsewhere: foreign histories, other ledgers' lines, and bundles."""
 
 from pathlib import Path
+from typing import Any
 
+from gateway import schemas
 from gateway.bundles import verifier_key
 from gateway.importing import PepImport, Progress
 from gateway.replies import ImportReport, Transfer
+from gateway.schemas import TransferRequest
 from gateway.service.base import UseCases
 from gateway.transfer.reading import LineFile, Source, verified
 from gateway.transfer.taking import Taking
@@ -40,7 +43,8 @@ class Importing(UseCases):
         VALIDATION_FAILED (no such file, or a line that cannot be read, unless `on_error` is `skip`: nothing stored).
         """
         self._require("admin")
-        return self._take_over(LineFile(Path(path)), on_error, progress)
+        request = schemas.parse(TransferRequest, path=_path(path), on_error=on_error)
+        return self._take_over(LineFile(Path(request.path)), request.on_error, progress)
 
     def import_bundle(
         self,
@@ -57,8 +61,9 @@ class Importing(UseCases):
         show that: exit 15); nothing was stored then.
         """
         self._require("admin")
-        with verified(Path(path).expanduser(), verifier_key(key), origin) as source:
-            return self._take_over(source, on_error, progress)
+        request = schemas.parse(TransferRequest, path=_path(path), key=key, origin=origin, on_error=on_error)
+        with verified(Path(request.path), verifier_key(request.key), request.origin) as source:
+            return self._take_over(source, request.on_error, progress)
 
     def _take_over(self, source: Source, on_error: str, progress: Progress | None) -> Transfer:
         with self._writer.lock:
@@ -72,3 +77,7 @@ class Importing(UseCases):
             self._relay.keep()
             self._wrote = True
         return report
+
+
+def _path(path: Any) -> Any:  # Any: whatever the caller gave, before it is checked
+    return str(Path(path).expanduser()) if isinstance(path, str | Path) and str(path) else path

@@ -51,8 +51,6 @@ class Taking:
         actor: str,
         on_error: str,
     ) -> None:
-        if on_error not in ("stop", "skip"):
-            refuse("VALIDATION_FAILED", "After a bad line an import does one of stop, skip. Give one of them.")
         self._writer = writer
         self._ledger = ledger
         self._source = source
