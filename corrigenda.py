@@ -105,6 +105,7 @@ from gateway.replies import (  # noqa: E402
     TraceList,
     TraceSummary,
     TraceVerdict,
+    Transfer,
     Verification,
 )
 from ledger.clock import Clock  # noqa: E402
@@ -199,6 +200,7 @@ __all__ = [
     "TraceSummary",
     "TraceVerdict",
     "TracedHit",
+    "Transfer",
     "UnavailableError",
     "Verification",
     "__version__",

@@ -1,4 +1,7 @@
-"""`corrigenda export`: what is handed to an auditor, who checks it without us."""
+"""`corrigenda export`: what is handed to an auditor, who checks it without us, or taken along to another ledger."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
@@ -6,11 +9,14 @@ from cli import views
 from cli.context import Session, full_id, pass_session
 from cli.options import Noun, Verb
 from cli.output import give, note
+from cli.progress import metered
+
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])  # Any: what click makes of the options
 
 
 @click.group("export", cls=Noun)
 def export() -> None:
-    """Hand the history of memories to an outsider, with the proofs."""
+    """Hand histories to an outsider with the proofs, or write them as lines."""
 
 
 @export.command(
@@ -52,6 +58,69 @@ def supersession(
             named, out, complete=complete, as_of=as_of, with_payloads=revealed, recipient=recipient,
             idempotency_key=idempotency_key,
         )  # fmt: skip
+    give(session, made, lambda: views.export(made))
+    for warning in made.warnings:
+        note(session, f"warning: {warning}")
+
+
+def _written(command: CommandT) -> CommandT:
+    """Give a command the options of an export that is written whole."""
+    options = (
+        click.option("--out", required=True, metavar="PATH", help="Where it is to lie; nothing may be there yet."),
+        click.option(
+            "--format", "form", type=click.Choice(("bundle", "jsonl", "csv")), default="bundle", show_default=True,
+            help="A bundle with proofs, lines of JSON that `import` reads, or a table.",
+        ),
+        click.option("--complete", is_flag=True, help="A bundle with every entry of the log."),
+        click.option("--as-of", metavar="SEQ|TIME", help="Only what was there then."),
+        click.option("--recipient", metavar="WHO", help="For whom it is; recorded with the export."),
+        click.option("--idempotency-key", metavar="KEY", help="Makes it safe to send the same again."),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@export.command(
+    cls=Verb,
+    epilog="\b\nExamples:\n  corrigenda export ledger --format jsonl --out ledger.jsonl.gz\n"
+    "  corrigenda export ledger --format csv --as-of 2026-09-30T23:59:59Z --out third-quarter.csv",
+)
+@_written
+@click.option(
+    "--with-payloads", default="all", show_default=True, metavar="all|none|REV,…", help="Which texts may be seen."
+)
+@click.option("--without-forgotten", is_flag=True, help="In lines, too, leave out the texts of what was forgotten.")
+@pass_session
+def ledger(session: Session, **options: Any) -> None:  # Any: as the options above have it
+    """Write every event of the ledger: a bundle, lines of JSON, or a table.
+
+    Lines are a copy that `corrigenda import` takes into another ledger, so the texts of what was forgotten are in it
+    (forgetting is not erasing); in bundles and tables they never are. A name that ends in .gz is packed.
+    """
+    _export(session, "export_ledger", options)
+
+
+@export.command(
+    cls=Verb,
+    epilog="\b\nExample:\n  corrigenda export corrections --project billing --format csv --out corrections.csv",
+)
+@_written
+@click.option(
+    "--with-payloads", type=click.Choice(("all", "none")), default="all", show_default=True, help="Whether with texts."
+)
+@pass_session
+def corrections(session: Session, **options: Any) -> None:  # Any: as the options above have it
+    """Write the project's corrections, event by event: a bundle, lines of JSON, or a table."""
+    _export(session, "export_corrections", options)
+
+
+def _export(session: Session, act: str, options: dict[str, Any]) -> None:  # Any: as the options have it
+    revealed = options.pop("with_payloads")
+    with session.gateway(create=False) as gateway, metered(session, ("exported", "events")) as meter:
+        if revealed not in ("all", "none"):
+            revealed = [full_id(gateway, one) for one in revealed.split(",")]
+        made = getattr(gateway, act)(options.pop("out"), with_payloads=revealed, progress=meter.show, **options)
     give(session, made, lambda: views.export(made))
     for warning in made.warnings:
         note(session, f"warning: {warning}")

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from cli.text import inert
+from gateway.formulas import guarded
 
 Document = Mapping[str, Any]  # Any: JSON
 
@@ -19,8 +20,6 @@ _NAMES = (
     "revision_id", "correction_id", "candidate_id", "episode_id", "seq", "hash", "memory_id", "name", "id",
     "trace_id",
 )  # fmt: skip
-_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
-_SKIPPED = ("\t", "\r", "\n")  # what some spreadsheets skip before a formula
 _PLAIN = re.compile("[a-z_]{4,}")  # keys that need no quotes; shorter ones may be what YAML takes for a truth value
 _WORDS = ("null", "true", "false")
 
@@ -51,8 +50,7 @@ def cell(value: object) -> str:
         case bool() | dict() | list() | tuple():
             return inert(json.dumps(value, ensure_ascii=False))
         case str():
-            is_formula = value.startswith(_SKIPPED) or value.lstrip().startswith(_FORMULA)
-            return ("'" if is_formula else "") + inert(value)
+            return inert(guarded(value))
         case _:
             return str(value)
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Status,
         Trace,
         TraceVerdict,
+        Transfer,
     )
 
 _COLUMNS = 80  # what a status fits in
@@ -440,6 +441,23 @@ def recovery(done: "Recovery", *, changes: bool) -> str:
     rows += [("index", _facts(done.index)), *(("claim", _facts(claim)) for claim in done.claims)]
     verdict = "nothing needs a person" if done.ok else "something needs a person"
     return f"{verdict}{'' if changes else ' (nothing was changed)'}\n{pairs(rows)}"
+
+
+def taken_over(report: "Transfer") -> str:
+    """How many lines were stored, unchanged, refused and left out, and each refused line."""
+    counts = f"{count(report.stored, 'line')} stored, {report.unchanged:,} unchanged, {report.rejected:,} rejected"
+    admitted = f", of which {count(report.unverified, 'admission')}" if report.unverified else ""
+    proof = "signed by its key" if report.verified else "not verified"
+    rows = [(f"line {item.row}", item.code or "", inert(item.message or "")) for item in report.items]
+    more = report.rejected - len(report.items)
+    return "\n".join(
+        [
+            f"{counts}, {report.left_out:,} left out{admitted}",
+            f"log {inert(report.origin)}, size {report.size:,}, root {report.root}, {proof}",
+            *_rows(rows),
+            *([f"and {more:,} more"] if more > 0 else []),
+        ]
+    )
 
 
 def imported(report: "ImportReport") -> str:

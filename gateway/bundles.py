@@ -7,7 +7,7 @@ import msgspec
 from gateway.replies import BundleVerification
 from ledger import bundle, notes
 from ledger.errors import refuse
-from ledger.notes import NotANote
+from ledger.notes import NotANote, VerifierKey
 
 KEY_CHARS_MAX = 2_000
 
@@ -22,15 +22,7 @@ def verify_bundle(path: str | Path, key: str, *, origin: str | None = None) -> B
         refuse("VALIDATION_FAILED", "A bundle is named by a path, and its key is a text. Give these.")
     if origin == "":
         refuse("VALIDATION_FAILED", "The origin that was asked for is empty. Give the log's name, or leave it out.")
-    try:
-        known = notes.parse_verifier_key(key[:KEY_CHARS_MAX].strip())
-    except NotANote as error:
-        refuse(
-            "VALIDATION_FAILED",
-            f"A verifier key was expected, as `corrigenda keys export-public` prints it, and {error}. Get it from the "
-            "issuer again, by another way than the bundle.",
-            fields=[{"field": "key", "problem": str(error)}],
-        )
+    known = verifier_key(key)
     try:
         report = bundle.verify_bundle(Path(path).expanduser(), known, origin=origin)
     except OSError as error:
@@ -40,3 +32,16 @@ def verify_bundle(path: str | Path, key: str, *, origin: str | None = None) -> B
             fields=[{"field": "bundle", "problem": "cannot be read"}],
         )
     return msgspec.convert(msgspec.to_builtins(report), BundleVerification)
+
+
+def verifier_key(key: str) -> VerifierKey:
+    """Return the verifier key that a text is. Errors: VALIDATION_FAILED."""
+    try:
+        return notes.parse_verifier_key(key[:KEY_CHARS_MAX].strip())
+    except NotANote as error:
+        refuse(
+            "VALIDATION_FAILED",
+            f"A verifier key was expected, as `corrigenda keys export-public` prints it, and {error}. Get it from the "
+            "issuer again, by another way than the bundle.",
+            fields=[{"field": "key", "problem": str(error)}],
+        )

@@ -35,10 +35,15 @@ ALL, NONE = "all", "none"
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """What is to be exported: lineages, up to which position, with which payloads, for whom, and where to."""
+    """What is to be exported: lineages, up to which position, with which payloads, for whom, and where to.
+
+    `positions` name the events, where it is not the history of memories that is exported.
+    """
 
     ids: tuple[str, ...]
     lineages: tuple[str, ...]
+    kind: str = "supersession"
+    positions: Sequence[int] | None = None
     out: Path
     complete: bool
     last: int
@@ -53,6 +58,11 @@ class Made(Struct, frozen=True, kw_only=True):
     folder: Path
     record: RecordExport
     report: dict[str, Any]  # Any: JSON
+
+    @property
+    def withheld(self) -> int:
+        """Return how many payloads were left out."""
+        return self.report["payloads_withheld"]
 
 
 class Exporting:
@@ -101,9 +111,8 @@ class Exporting:
         chosen = self._chosen(wanted)
         if not chosen:
             raise _nothing(wanted.last)
-        opened = self._opened()
-        with signing.alone(self._files.signing):
-            note = checkpoints.covering(self._ledger.walk.anchor, self._files, opened, max(chosen), wanted.size)
+        opened = self.opened()
+        note = self.checkpoint(max(chosen), wanted.size)
         key = checkpoints.signing_key(self._files, opened)
         checkpoint = notes.parse_checkpoint(notes.parse_note(note).text)
         exported = [self._exported(item, salt, body, wanted) for item, salt, body in self._whole(chosen)]
@@ -115,10 +124,15 @@ class Exporting:
         )
         fill(folder, contents, key)
         record = RecordExport(
-            kind="supersession", count=len(exported), origin=checkpoint.origin, size=checkpoint.size,
+            kind=wanted.kind, count=len(exported), origin=checkpoint.origin, size=checkpoint.size,
             root=checkpoint.root.hex(), handed=HandedOut(ids=wanted.ids, recipient=wanted.recipient),
         )  # fmt: skip
         return Made(folder=folder, record=record, report=report)
+
+    def checkpoint(self, position: int, size: int | None) -> bytes:
+        """Return a signed checkpoint over a position: of all that the anchor holds, or of a size again."""
+        with signing.alone(self._files.signing):
+            return checkpoints.covering(self._ledger.walk.anchor, self._files, self.opened(), position, size)
 
     def _proof(self, size: int, position: int) -> list[bytes]:
         return self._ledger.walk.anchor.inclusion(position, size)
@@ -127,6 +141,8 @@ class Exporting:
 
     def _chosen(self, wanted: Wanted) -> set[int]:
         """Return the positions: the lineages' events, and those that gave names to what stands in them."""
+        if wanted.positions is not None:
+            return set(wanted.positions)
         found: set[int] = set()
         ids: set[str] = set()
         for lineage in wanted.lineages:
@@ -158,7 +174,8 @@ class Exporting:
             return wanted.payloads == NONE
         return born not in wanted.payloads
 
-    def _opened(self) -> LedgerOpened:
+    def opened(self) -> LedgerOpened:
+        """Return what event 0 says of the ledger."""
         facts = self._ledger.at([0])[0].entry.envelope.facts
         if not isinstance(facts, LedgerOpened):
             raise broken(0, "chain", "the opening of a ledger", "another event")
@@ -177,9 +194,10 @@ class Exporting:
         self, wanted: Wanted, exported: Sequence[Exported], checkpoint: Checkpoint, opened: LedgerOpened
     ) -> dict[str, Any]:  # Any: JSON
         withheld = sum(1 for one in exported if one.salt is None and one.entry.envelope.payload_sha256 is not None)
-        ends = self._ledger.walk.ends(wanted.lineages)
+        shown = wanted.lineages if wanted.positions is None else {one.entry.envelope.stream for one in exported}
+        ends = self._ledger.walk.ends(shown)
         return {
-            "kind": "supersession",
+            "kind": wanted.kind,
             "profile": "complete" if wanted.complete else "proofs",
             "origin": opened.origin,
             "size": checkpoint.size,
@@ -211,7 +229,7 @@ def hand_out(made: Made, out: Path) -> int:
 def _nothing(last: int) -> Exception:
     return failure(
         "MEMORY_NOT_FOUND",
-        f"The memories that are to be exported were not there yet at position {last}. Name a later one, or none.",
+        f"What is to be exported was not there yet at position {last}. Name a later one, or none.",
     )
 
 

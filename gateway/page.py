@@ -21,6 +21,7 @@ from ledger.sealing import Draft
 from ledger.verified import Recorded
 
 AUTHN_LOCAL = "local"
+AUTHN_IMPORT = "import"  # the actor is who the imported file says it was
 
 
 class Page:
@@ -38,6 +39,12 @@ class Page:
     def begin(self, *, actor: str, request: str | None = None, fingerprint: str | None = None) -> "Append":
         """Begin the next append, by the actor of that name."""
         return Append(self, actor=actor, request=request, fingerprint=fingerprint)
+
+    def take_over(self, op: str, *, request: str, fingerprint: str) -> "Append":
+        """Begin the next append as one of another ledger, with the id that it has there; its actor is yet to be set."""
+        append = Append(self, actor=None, request=request, fingerprint=fingerprint)
+        append.op, append.authn = op, AUTHN_IMPORT
+        return append
 
     def of(self, decider: Decider[Command, Event, StateT], stream: str) -> StateT:
         """Return the state of a stream of that aggregate as the page's closed appends leave it."""
@@ -76,8 +83,9 @@ class Page:
 class Append:
     """One append under decision. It remembers at which version it read each stream that it looked at."""
 
-    def __init__(self, page: Page, *, actor: str, request: str | None, fingerprint: str | None) -> None:
+    def __init__(self, page: Page, *, actor: str | None, request: str | None, fingerprint: str | None) -> None:
         self.op = f"op_{page.mint()}"
+        self.authn = AUTHN_LOCAL
         self.request = request
         self.fingerprint = fingerprint
         self.events: list[tuple[str, Event]] = []
@@ -89,7 +97,7 @@ class Append:
         self._reads: dict[str, int] = {}
         self.about: tuple[str, str] | None = None  # the lineage and revision of an act that may change nothing
         self.subjects: tuple[str, ...] = ()  # the digests of those whom corrections of this append concern
-        self.actor = self.name("actor", page.names.root, actor)
+        self.actor = "" if actor is None else self.name("actor", page.names.root, actor)
 
     @property
     def is_idle(self) -> bool:
@@ -111,10 +119,15 @@ class Append:
         if found is not None:
             return found
         fresh = f"{NAME_PREFIXES[kind]}_{self.page.mint()}"
-        facts = NameAssigned(id=fresh, kind=kind, parent=parent)
+        self.give(kind, parent, name, fresh)
+        return fresh
+
+    def give(self, kind: str, parent: str, name: str, identifier: str) -> None:
+        """Give a name that has no id yet this one. Only before anything else is decided."""
+        stream = self.page.names.stream(kind, parent, name)
+        facts = NameAssigned(id=identifier, kind=kind, parent=parent)
         self._reads[stream] = 0
         self.events.append((stream, Event(facts=facts, payload=AssignedName(name=name), position=self._next)))
-        return fresh
 
     def begin_lineage(self, lineage: str) -> str:
         """Return an id that was just made, taken for a lineage without events: were there any, nothing is stored."""
@@ -168,7 +181,7 @@ class Append:
         return Draft(
             op=self.op,
             actor=self.actor,
-            authn=AUTHN_LOCAL,
+            authn=self.authn,
             request=self.request,
             fingerprint=self.fingerprint,
             events=tuple(self.events) if events is None else events,

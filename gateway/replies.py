@@ -982,6 +982,29 @@ class ImportReport(Reply, frozen=True, kw_only=True):
     incarnation: int
 
 
+class Transfer(Reply, frozen=True, kw_only=True):
+    """What an import of another ledger's events did, by lines: each is stored, unchanged, rejected or left out.
+
+    Left out is what is about the other ledger alone; `unverified` of those are admissions, which do not hold here.
+    `items` names the rejected lines, at most a thousand of them. `origin`, `size` and `root` are the source's;
+    `verified` says whether a key has signed them.
+    """
+
+    stored: int
+    unchanged: int
+    rejected: int
+    left_out: int
+    unverified: int
+    items: tuple[ImportItem, ...]
+    kind: str
+    origin: str
+    size: int
+    root: str
+    verified: bool
+    position: int
+    incarnation: int
+
+
 def document(reply: Reply) -> dict[str, Any]:  # Any: JSON
     """Return the JSON form of an answer: `schema_version` first; ids that do not apply are left out of receipts."""
     body = msgspec.to_builtins(reply)

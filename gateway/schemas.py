@@ -515,6 +515,38 @@ class ExportRequest(Request):
         return self
 
 
+class TransferRequest(Request):
+    """Another ledger's file that is taken over; of a bundle the issuer's key, too, and the log that it must be of."""
+
+    path: Annotated[Text, Field(min_length=1, max_length=limits.PATH_CHARS_MAX)]
+    key: Text = ""
+    origin: Annotated[Text, Field(min_length=1)] | None = None
+    on_error: Literal["stop", "skip"] = "stop"
+
+
+class ExportAllRequest(Request):
+    """A whole ledger, or its corrections, handed out in one of three forms, and to whom."""
+
+    kind: Literal["ledger", "corrections"]
+    form: Literal["bundle", "jsonl", "csv"]
+    out: Annotated[Text, Field(min_length=1, max_length=limits.PATH_CHARS_MAX)]
+    complete: Annotated[bool, Strict()] = False
+    with_payloads: Literal["all", "none"] | Annotated[tuple[Reference, ...], Field(max_length=limits.EXPORT_IDS_MAX)]
+    without_forgotten: Annotated[bool, Strict()] = False
+    recipient: Name | None = None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "ExportAllRequest":
+        if self.complete and self.form != "bundle":
+            raise ValueError("complete: is said of a bundle only; a file of lines has no proofs")
+        if self.kind == "corrections" and not isinstance(self.with_payloads, str):
+            raise ValueError("with_payloads: of corrections, all or none are given")
+        packed = (".zip", ".tar.bz2", ".tar.xz", ".7z")
+        if self.out.endswith(packed if self.form == "bundle" else (*packed, ".tar", ".tar.gz", ".tgz")):
+            raise ValueError("out: names a form that is not written")
+        return self
+
+
 class RecordCorrectionRequest(Request):
     """What an agent put out, what was right, and why. An empty `corrected_value`: it should be empty."""
 

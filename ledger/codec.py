@@ -28,10 +28,12 @@ from ledger.governance import (
     AssignedName,
     ExportMade,
     HandedOut,
+    LedgerImported,
     LedgerName,
     LedgerOpened,
     NameAssigned,
     OutboxSkipped,
+    TakenOver,
 )
 from ledger.limits import ENVELOPE_BYTES_MAX, PAYLOAD_BYTES_MAX
 from ledger.memories import (
@@ -72,6 +74,7 @@ EVENT_TYPES: dict[str, tuple[type[Facts], type[Payload] | None]] = {
     "evidence.added.v1": (EvidenceAdded, EvidenceText),
     "export.made.v1": (ExportMade, HandedOut),
     "learning.invalidated.v1": (LearningInvalidated, Contradiction),
+    "ledger.imported.v1": (LedgerImported, TakenOver),
     "ledger.opened.v1": (LedgerOpened, LedgerName),
     "lineage.linked.v1": (LineageLinked, Reason),
     "lineage.unlinked.v1": (LineageUnlinked, Reason),
@@ -232,6 +235,22 @@ def scan_envelope(raw: bytes) -> Envelope:
             _check_values(found)
             return found
     return decode_envelope(raw)  # which says what is wrong with it
+
+
+def decode_facts(tag: str, raw: bytes) -> Facts:
+    """Parse the facts of an event of type `tag` strictly, as they stand in an envelope; else NotCanonical."""
+    if tag not in _facts:
+        raise NotCanonical("a type that is not known")
+    if len(raw) > ENVELOPE_BYTES_MAX:
+        raise NotCanonical(f"more than {ENVELOPE_BYTES_MAX} bytes")
+    facts = _parse(_facts[tag], raw)
+    _check_canonical(facts, raw)
+    return facts
+
+
+def stands_in(tag: str, stream: str) -> bool:
+    """Report whether an event of type `tag` can stand in a stream of that name."""
+    return tag in _STREAMS and stream.startswith(_STREAMS[tag])
 
 
 def decode_payload(tag: str, body: bytes) -> Payload:

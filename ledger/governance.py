@@ -1,4 +1,4 @@
-"""The ledger's own events: its opening, the names that callers choose, what was handed out, what was given up.
+"""The ledger's own events: its opening, names, what was handed out, what was taken over, what was given up.
 
 A name's stream is the keyed digest of (kind, parent, name), so its first event is the uniqueness of the name. What
 an id is called can be erased with the payload; the id stays.
@@ -100,6 +100,33 @@ class LedgerState(State, frozen=True, kw_only=True):
     skipped: frozenset[tuple[int, str]] = frozenset()
 
 
+class RecordImport(Command, frozen=True, kw_only=True):
+    """Record that events of another ledger follow: how many, out of what, and the checkpoint that was given for it."""
+
+    kind: str
+    count: int
+    origin: str
+    size: int
+    root: str
+    taken: "TakenOver"
+
+
+class LedgerImported(Facts, frozen=True, kw_only=True):
+    """The `count` entries that follow were taken over from another ledger, out of a file of that kind."""
+
+    count: Count
+    kind: str
+    origin: str
+    root: str
+    size: Count
+
+
+class TakenOver(Payload, frozen=True, kw_only=True):
+    """When each of the entries that follow was first recorded, in their order."""
+
+    recorded_at: tuple[str, ...]
+
+
 def decide(state: LedgerState, command: Command) -> Sequence[Event]:
     """Return the event of a command. Nothing stands against what is only recorded; giving up again changes nothing."""
     match command:
@@ -113,6 +140,11 @@ def decide(state: LedgerState, command: Command) -> Sequence[Event]:
                 return []
             facts = OutboxSkipped(position=command.position, target=command.target)
             return [Event(facts=facts, payload=Reason(reason=command.reason), position=command.first)]
+        case RecordImport():
+            facts = LedgerImported(
+                count=command.count, kind=command.kind, origin=command.origin, root=command.root, size=command.size
+            )
+            return [Event(facts=facts, payload=command.taken, position=command.first)]
         case _:
             raise TypeError(f"{type(command).__name__} is no command of a ledger")
 

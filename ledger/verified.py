@@ -99,10 +99,11 @@ class VerifiedLedger:
         for at in range(0, len(wanted), _PAGE):
             page = wanted[at : at + _PAGE]
             found = {stored.seq: stored for stored in self.store.at(page)}
+            leaves = self.walk.leaves(page)
             for position in page:
                 if position not in found:
                     raise broken(position, "chain", "the entry that was verified before", "none")
-                yield self._checked(found[position]), found[position]
+                yield self._checked(found[position], leaves[position]), found[position]
 
     def page(self, store: Store, first: int, count: int) -> list[Recorded]:
         """Return at most `count` events from a verified position on, without their payloads, for who reads them all.

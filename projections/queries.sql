@@ -124,6 +124,11 @@ SELECT max(seq) FROM corrigenda.log_entry WHERE ledger = %(ledger)s AND gen = %(
 SELECT op, seq FROM corrigenda.log_entry
 WHERE ledger = %(ledger)s AND gen = %(gen)s AND op >= %(first)s AND op <= %(last)s ORDER BY op, seq LIMIT %(limit)s
 
+-- name: find_appends_among
+-- Those of some appends that there are, and where each begins.
+SELECT op, min(seq) FROM corrigenda.log_entry
+WHERE ledger = %(ledger)s AND gen = %(gen)s AND op = ANY (%(ops)s::text[]) GROUP BY op
+
 -- name: find_correcting
 -- Which corrections are about one of these revisions, or withdrew it, and where that was said.
 SELECT e.newer, e.older, e.from_seq

@@ -10,6 +10,7 @@ from gateway.page import Append
 from gateway.reading import Reader
 from ledger.decider import Command
 from ledger.digest import LedgerKeys
+from ledger.memories import RevisionText
 from ledger.tombstones import TOMBSTONE, LiftTombstone, SetTombstone, check_not_buried
 
 LEARNED = ("llm_extracted", "import")  # the origins that a tombstone stops
@@ -30,10 +31,14 @@ class Graveyard:
         """Decide that it may be learned again, as far as it was this revision that stopped it."""
         self._decide(append, lineage, revision, LiftTombstone(revision=revision))
 
+    def streams(self, project: str, text: RevisionText) -> list[str]:
+        """Return the streams of a text's tombstones."""
+        return _streams(self._keys, project, text.content, text.provenance.sources)
+
     def _decide(self, append: Append, lineage: str, revision: str, command: Command) -> None:
         item = append.state(lineage).revisions[revision]
         text = self._reader.text(append, lineage, revision)
-        for stream in _streams(self._keys, item.scope.project, text.content, text.provenance.sources):
+        for stream in self.streams(item.scope.project, text):
             append.decide_on(TOMBSTONE, stream, command)
 
 

@@ -7,6 +7,7 @@ from gateway.service.corrections import CorrectionActs
 from gateway.service.disputing import DisputingActs
 from gateway.service.evidence import EvidenceUse
 from gateway.service.exporting import ExportActs
+from gateway.service.importing import Importing
 from gateway.service.indexing import Indexing
 from gateway.service.lists import Lists
 from gateway.service.memories import MemoryActs
@@ -34,6 +35,7 @@ class Gateway(
     PolicyUse,
     EvidenceUse,
     ExportActs,
+    Importing,
     Indexing,
     TraceUse,
     Operating,

@@ -1,4 +1,4 @@
-"""What is handed to outsiders: bundles that they check without us."""
+"""What is handed out: bundles that outsiders check without us, and files of lines for programs and people."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,13 +9,18 @@ import msgspec
 from gateway import schemas
 from gateway.exporting import Exporting, Made, Wanted, hand_out, measured
 from gateway.past import Moment, Moments
+from gateway.reading import NOBODY
 from gateway.replies import Export, Receipt
-from gateway.schemas import ExportRequest
+from gateway.schemas import ExportAllRequest, ExportRequest
 from gateway.service.base import UseCases
+from gateway.transfer import telling
+from gateway.transfer.telling import Asked, Progress, Telling
+from gateway.transfer.writing import Writing, Written
 from ledger.errors import NotFoundError, refuse
 from ledger.governance import LEDGER, ExportMade
 
 _NOT_YET = "OPERATION_NOT_FOUND"
+BUNDLED_MAX = 20_000  # events: each of them takes up to three files, and some of its bytes in memory
 
 
 class ExportActs(UseCases):
@@ -53,12 +58,126 @@ class ExportActs(UseCases):
             size = None if earlier is None else self._recorded(earlier).size
             wanted = self._wanted(request, as_of, size)
             if earlier is not None and wanted.out.exists():
-                return self._answer(request, wanted.out, earlier, measured(wanted.out))
+                return self._answer(_profile(request), wanted.out, earlier, measured(wanted.out))
             with self._exporting.made(wanted) as made:
                 receipt = earlier or self._record(made, given, idempotency_key)
-                return self._answer(request, wanted.out, receipt, hand_out(made, wanted.out), made)
+                return self._answer(_profile(request), wanted.out, receipt, hand_out(made, wanted.out), made)
 
-    def _record(self, made: Made, given: dict[str, Any], key: str | None) -> Receipt:  # Any: JSON
+    def export_ledger(
+        self,
+        out: str | Path,
+        *,
+        form: str = "bundle",
+        complete: bool = False,
+        as_of: Moment | None = None,
+        with_payloads: str | Sequence[str] = "all",
+        without_forgotten: bool = False,
+        recipient: str | None = None,
+        idempotency_key: str | None = None,
+        progress: Progress | None = None,
+    ) -> Export:
+        """Write every event of the ledger to `out`: as a `bundle`, as lines of JSON (`jsonl`), or as a table (`csv`).
+
+        Lines are what `import_lines` reads: a copy of the ledger, so the texts of what was forgotten are among them,
+        for an actor with the permission `admin` and unless `without_forgotten`; in a bundle and a table they never are.
+        A file appears whole, or not at all; a name that ends in .gz is packed. The rest is as in `export_supersession`.
+        Errors: as there, and VALIDATION_FAILED (a bundle of more than 20,000 events).
+        """
+        return self._export_all(
+            {
+                "kind": telling.LEDGER, "form": form, "out": _path(out), "complete": complete,
+                "with_payloads": _listed(with_payloads), "without_forgotten": without_forgotten,
+                "recipient": recipient,
+            },
+            as_of, idempotency_key, progress,
+        )  # fmt: skip
+
+    def export_corrections(
+        self,
+        out: str | Path,
+        *,
+        form: str = "bundle",
+        complete: bool = False,
+        as_of: Moment | None = None,
+        with_payloads: str = "all",
+        recipient: str | None = None,
+        idempotency_key: str | None = None,
+        progress: Progress | None = None,
+    ) -> Export:
+        """Write the events of the project's corrections, or of all where no project is named, as `export_ledger` does.
+
+        The events that gave names to the ids in them go with them. `with_payloads` is all or none. Errors: as there.
+        """
+        return self._export_all(
+            {
+                "kind": telling.CORRECTIONS, "form": form, "out": _path(out), "complete": complete,
+                "with_payloads": with_payloads, "recipient": recipient,
+            },
+            as_of, idempotency_key, progress,
+        )  # fmt: skip
+
+    def _export_all(
+        self, fields: dict[str, Any], as_of: Moment | None, key: str | None, progress: Progress | None
+    ) -> Export:  # Any: JSON
+        self._require("export")
+        request = schemas.parse(ExportAllRequest, **fields)
+        given = {**request.model_dump(), "as_of": None if as_of is None else str(as_of)}
+        with self._writer.lock:
+            self._ledger.catch_up()
+            earlier = self._earlier(given, key)
+            out = Path(request.out)
+            if earlier is not None and out.exists():
+                return self._answer(_profile(request), out, earlier, measured(out))
+            size = None if earlier is None else self._recorded(earlier).size
+            last = self._last(as_of, size, complete=request.complete)
+            told = Telling(self._ledger, self._names, self._reader, self._asked(request, last), self._writer.lock)
+            if request.form == "bundle":
+                return self._bundle(request, told.positions(), last, size, given, key, earlier)
+        with Writing(self._exporting, told, request, last, size, self._clock).made(progress) as written:
+            with self._writer.lock:
+                receipt = earlier or self._record(written, given, key)
+            written.place()
+            with self._writer.lock:
+                return self._answer(_profile(request), out, receipt, written.bytes, written)
+
+    def _bundle(
+        self,
+        request: ExportAllRequest,
+        positions: Sequence[int],
+        last: int,
+        size: int | None,
+        given: dict[str, Any],  # Any: JSON
+        key: str | None,
+        earlier: Receipt | None,
+    ) -> Export:
+        if len(positions) > BUNDLED_MAX:
+            refuse(
+                "VALIDATION_FAILED",
+                f"A bundle has up to three files for each event, and these are {len(positions):,} of them, more than "
+                f"{BUNDLED_MAX:,}. Export them as jsonl, or the memories in question as a complete bundle (`corrigenda "
+                "export supersession --complete`).",
+                fields=[{"field": "format", "problem": "is a bundle"}],
+            )
+        wanted = Wanted(
+            ids=(), lineages=(), kind=request.kind, positions=positions, out=Path(request.out),
+            complete=request.complete, last=last, size=size, payloads=self._revealed(request.with_payloads),
+            recipient=request.recipient,
+        )  # fmt: skip
+        with self._exporting.made(wanted) as made:
+            receipt = earlier or self._record(made, given, key)
+            return self._answer(_profile(request), wanted.out, receipt, hand_out(made, wanted.out), made)
+
+    def _asked(self, request: ExportAllRequest, last: int) -> Asked:
+        tells_forgotten = request.form == "jsonl" and not request.without_forgotten
+        return Asked(
+            kind=request.kind,
+            last=last,
+            project=self._references.project if self._project is None else self._references.project or NOBODY,
+            payloads=self._revealed(request.with_payloads),
+            forgotten=request.form == "bundle" or (tells_forgotten and "admin" in self._actor.permissions),
+        )
+
+    def _record(self, made: Made | Written, given: dict[str, Any], key: str | None) -> Receipt:  # Any: JSON
         return self._write(
             "export", "export", given,
             lambda append: append.decide_on(LEDGER, self._names.root, made.record),
@@ -81,15 +200,15 @@ class ExportActs(UseCases):
         return msgspec.convert(msgspec.to_builtins(facts), ExportMade)
 
     def _answer(
-        self, request: ExportRequest, out: Path, receipt: Receipt, size: int, made: Made | None = None
+        self, profile: str, out: Path, receipt: Receipt, size: int, made: Made | Written | None = None
     ) -> Export:
         recorded = self._recorded(receipt)
         return Export(
             path=str(out),
-            kind=recorded.kind,
-            profile="complete" if request.complete else "proofs",
+            kind=recorded.kind.partition(".")[0],
+            profile=profile,
             events=recorded.count,
-            payloads_withheld=None if made is None else made.report["payloads_withheld"],
+            payloads_withheld=None if made is None else made.withheld,
             origin=recorded.origin,
             size=recorded.size,
             root=recorded.root,
@@ -107,15 +226,7 @@ class ExportActs(UseCases):
 
     def _wanted(self, request: ExportRequest, as_of: Moment | None, size: int | None) -> Wanted:
         """Return what is to be exported: as of a position, and again as it was recorded at a size of the log."""
-        if request.complete and as_of is not None:
-            refuse(
-                "VALIDATION_FAILED",
-                "A complete bundle holds all entries of the log, so what came later, too. Leave one of the two out.",
-                fields=[{"field": "as_of", "problem": "does not go with complete"}],
-            )
-        last = self._reader.position if size is None else size - 1
-        if as_of is not None:
-            last = min(last, Moments(self._ledger).position(as_of, incarnation=self._reader.incarnation))
+        last = self._last(as_of, size, complete=request.complete)
         return Wanted(
             ids=request.ids,
             lineages=self._exporting.connected({self._references.lineage(one) for one in request.ids}),
@@ -127,8 +238,27 @@ class ExportActs(UseCases):
             recipient=request.recipient,
         )
 
+    def _last(self, as_of: Moment | None, size: int | None, *, complete: bool) -> int:
+        """Return the last position to be exported."""
+        if complete and as_of is not None:
+            refuse(
+                "VALIDATION_FAILED",
+                "A complete bundle holds all entries of the log, so what came later, too. Leave one of the two out.",
+                fields=[{"field": "as_of", "problem": "does not go with complete"}],
+            )
+        last = self._reader.position if size is None else size - 1
+        if as_of is not None:
+            last = min(last, Moments(self._ledger).position(as_of, incarnation=self._reader.incarnation))
+        return last
+
     def _revealed(self, asked: str | tuple[str, ...]) -> str | frozenset[str]:
         return asked if isinstance(asked, str) else frozenset(self._references.revision(one)[1] for one in asked)
+
+
+def _profile(request: ExportRequest | ExportAllRequest) -> str:
+    if isinstance(request, ExportAllRequest) and request.form != "bundle":
+        return request.form
+    return "complete" if request.complete else "proofs"
 
 
 def _listed(values: Any) -> Any:  # Any: whatever the caller gave, before it is checked

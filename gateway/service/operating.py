@@ -1,13 +1,11 @@
-"""What keeps a ledger in use: imports, and recovery of what is derived from it."""
+"""What keeps a ledger in use: recovery of what is derived from it."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from gateway import schemas
-from gateway.importing import PepImport, Progress
+from gateway.importing import Progress
 from gateway.models import differences
 from gateway.replies import (
-    ImportReport,
     Rebuild,
     Recovery,
     Reembedding,
@@ -22,26 +20,7 @@ from projections.relay import Relay
 
 
 class Operating(UseCases):
-    """Import, rebuild and recover."""
-
-    def import_peps(
-        self, path: str | Path, *, on_error: str = "stop", progress: Progress | None = None
-    ) -> ImportReport:
-        """Import a history of Python Enhancement Proposals; repeating it stores nothing twice.
-
-        Errors: VALIDATION_FAILED (not a whole gzip file of JSON lines: nothing was stored; or a bad row, which stops
-        the import before it and everything behind it unless `on_error` is `skip`).
-        """
-        self._require("admin")
-        with self._writer.lock:
-            run = PepImport(
-                self._writer, self._ledger, Path(path),
-                project=self._need_project(), actor=self._actor.name, on_error=on_error,
-            )  # fmt: skip
-            report = run.run(progress)
-            self._relay.drain(progress=progress)
-            self._relay.keep()
-        return report
+    """Rebuild and recover."""
 
     def status(self) -> Status:
         """Return one screen about the ledger and what is derived from it."""

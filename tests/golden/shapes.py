@@ -273,6 +273,10 @@ TYPES: dict[str, tuple[Check, Check]] = {
         closed(ids=array(TEXT), recipient=maybe(TEXT)),
     ),
     "outbox.skipped.v1": (closed(position=COUNT, target=TEXT), REASON),
+    "ledger.imported.v1": (
+        closed(count=COUNT, kind=TEXT, origin=TEXT, root=HEX, size=COUNT),
+        closed(recorded_at=array(TEXT)),
+    ),
     "policy.set.v1": (closed(setting=TEXT, value=maybe(TEXT)), closed(names=maybe(array(TEXT)), reason=maybe(TEXT))),
 }
 STREAMS = {

@@ -97,6 +97,13 @@ DONE: dict[str, tuple[str, Callable[[Gateway, Path], object], tuple[str, ...]]] 
         "export", lambda c, path: c.export_supersession(["live"], path),
         ("export", "supersession", "live", "--out", "PATH"),
     ),
+    "export the ledger": (
+        "export", lambda c, path: c.export_ledger(path),
+        ("export", "ledger", "--out", "PATH"),
+    ),
+    "export corrections": (
+        "export", lambda c, path: c.export_corrections(path), ("export", "corrections", "--out", "PATH")
+    ),
 }  # fmt: skip
 PEP = {
     "at": 1, "pep": 1, "title": "T", "status": "Draft", "type": "Process", "replaces": [], "superseded_by": [],

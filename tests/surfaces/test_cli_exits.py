@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from cli_hands import MEM, REV, T1, corrigenda, install, item, verify_report
+from cli_hands import MEM, REV, T1, corrigenda, install, item, refused, verify_report
 
 from gateway import replies
 from ledger.errors import REGISTRY, CorrigendaError, failure
@@ -150,6 +150,40 @@ class TestReports:
         assert ("row 17" in answer.out) == bool(rejected)
         args, named = gateway.asked("import_peps")
         assert (args, named["on_error"]) == ((__file__,), "skip")
+
+    @pytest.mark.parametrize(("rejected", "code"), [(0, 0), (2_000, 9)])
+    def test_import_of_lines(self, monkeypatch: pytest.MonkeyPatch, rejected: int, code: int) -> None:
+        """`import` of lines is exit 9 if one was refused, and says how many more there are than it names."""
+        bad = replies.ImportItem(row=17, outcome="rejected", code="VALIDATION_FAILED", message="no time")
+        report = replies.Transfer(
+            stored=5,
+            unchanged=0,
+            rejected=rejected,
+            left_out=1,
+            unverified=1,
+            items=(bad,) if rejected else (),
+            kind="jsonl",
+            origin="example.org/log",
+            size=9,
+            root="ab",
+            verified=False,
+            position=9,
+            incarnation=0,
+        )
+        gateway = install(monkeypatch, import_lines=report)
+        answer = corrigenda("import", __file__, "--format", "jsonl")
+        assert answer.code == code
+        assert ("line 17" in answer.out and "and 1,999 more" in answer.out) == bool(rejected)
+        args, named = gateway.asked("import_lines")
+        assert (args, named["on_error"]) == ((__file__,), "stop")
+
+    @pytest.mark.parametrize(
+        "words", [("--format", "bundle"), ("--key", "k"), ("--format", "jsonl", "--key", "k"), ("--origin", "o"), ()]
+    )
+    def test_import_of_what_is_not_said(self, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
+        """A bundle needs a key, lines take none, and a name that does not say what a file is needs a format: exit 2."""
+        install(monkeypatch)
+        assert refused(corrigenda("import", __file__, *words))
 
     @pytest.mark.parametrize(("ok", "code"), [(True, 0), (False, 7)])
     def test_doctor(self, monkeypatch: pytest.MonkeyPatch, ok: bool, code: int) -> None:

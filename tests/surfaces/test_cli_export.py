@@ -60,6 +60,22 @@ def test_the_verdict_is_a_document(here: list[str], tmp_path: Path) -> None:
     assert (found["ok"], found["exit_code"], found["verdict"]) == (True, 0, "verified")
 
 
+def test_a_ledger_is_carried_to_another_tenant(here: list[str], tmp_path: Path) -> None:
+    """Exported as lines and as a bundle, with progress on stderr, and imported into another ledger, twice."""
+    path = tmp_path / "all.jsonl.gz"
+    made = corrigenda("export", "ledger", "--format", "jsonl", "--out", str(path), "--progress", "-o", "json", *here)
+    assert json.loads(made.out)["profile"] == "jsonl" and "events" in made.err
+    again = corrigenda("export", "ledger", "--format", "jsonl", "--out", str(path), *here)
+    assert again.code == 2 and "something is there" in again.err
+    table = corrigenda("export", "corrections", "--format", "csv", "--out", str(tmp_path / "c.csv"), *here)
+    assert (table.code, (tmp_path / "c.csv").read_text().count("\n")) == (0, 1)
+    back = corrigenda("import", str(path), "-o", "json", *here)
+    assert (back.code, json.loads(back.out)["stored"]) == (0, 0)
+    key = exported(here, tmp_path / "b.tar")
+    bundled = corrigenda("import", str(tmp_path / "b.tar"), "--key", key, *here)
+    assert bundled.code == 0 and "signed by its key" in bundled.out
+
+
 def test_an_altered_bundle_exits_14(here: list[str], tmp_path: Path) -> None:
     """It names the file, and says that nothing in the bundle is to be relied on."""
     key = exported(here, tmp_path / "b")

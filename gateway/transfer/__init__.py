@@ -1,0 +1,1 @@
+"""Histories from one ledger to another: written as lines, read again, and decided anew where they arrive."""
