@@ -107,7 +107,7 @@ class UseCases:
         )
         self._late = LateChecks(ledger, self._writer, self._contradictions, self._policies, lambda: relay.embedder)
         self._retracing, record = self._tracing(clock, losses)
-        self._retrieval = Retrieval(ledger, relay, self._reader, self._corrections, self._names.show, record)
+        self._retrieval = Retrieval(ledger, relay, self._reader, self._corrections, self._names, record)
         self._clock = clock
         self._files = files
         self._survey = survey
