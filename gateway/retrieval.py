@@ -29,7 +29,7 @@ from gateway.tracing import Found, Record
 from gateway.trail import FULL_TEXT, Trail
 from gateway.views import said, said_fields
 from ledger.corrections import STANDING_STATES
-from ledger.errors import CorrigendaError
+from ledger.errors import CorrigendaError, IntegrityError
 from ledger.ids import CORRECTION, MEMORY, kind_of
 from ledger.limits import INDEX_WAIT_S
 from ledger.memories import FRESH, Birth, MetadataPatched, RevisionState, RevisionText, born_revision
@@ -44,6 +44,7 @@ from projections.relay import Item, Relay, partition
 
 _Near = list[tuple[Item, float]]
 _HitT = TypeVar("_HitT", Hit, CorrectionHit)
+SPARE = 8  # neighbours asked for beyond the hits that are wanted, so that a few dead ones cost no second scan
 WIDENING = 4  # each time that too few neighbours are hits, so many times more are asked for: an index scans anew
 MOVED_MAX = 16  # times that hits are looked at again because somebody wrote about them meanwhile
 
@@ -52,13 +53,15 @@ MOVED_MAX = 16  # times that hits are looked at again because somebody wrote abo
 class Confirmed(Generic[_HitT]):
     """A neighbour of which the ledger has said that it is a hit, and how that one is made, at a rank and a position.
 
-    `stream` and `version` are what said so: a later version may say otherwise. An answer of the past has none.
+    `stream` and `version` are what said so, at a `position` of the ledger: a later version may say otherwise. An answer
+    of the past has none.
     """
 
     item: Item
     hit: Callable[[int, int], _HitT]
     stream: str | None = None
     version: int = 0
+    position: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +182,12 @@ class Retrieval:
     def _by_index(self, question: Question, vector: Vectors, trail: Trail) -> _Measured:
         partitions = _partitions(question.request.min_trust, question.scope)
         return _Measured(
-            near=lambda wanted: self._relay.neighbours(partitions, vector, wanted),
+            # Whether an entry is of this ledger at all is not asked here: what the ledger does not know is never a hit.
+            near=lambda wanted: self._relay.neighbours(partitions, vector, wanted, unchecked=True),
             confirm=lambda fresh: self._confirm(fresh, question, trail, "similarity"),
-            why_nothing=lambda near: "filtered" if near else self._why_nothing(vector, question.scope),
+            why_nothing=lambda near: (
+                "filtered" if self._relay.ours(near) else self._why_nothing(vector, question.scope)
+            ),
         )
 
     def _meaning(self, question: Question, trail: Trail) -> tuple[Embedder, Vectors] | None:
@@ -251,7 +257,7 @@ class Retrieval:
         """
         sure: list[Confirmed[_HitT]] = []
         near: _Near = []
-        seen, wanted, moved = 0, 2 * k + 8, 0
+        seen, wanted, moved = 0, k + SPARE, 0
         step = wanted if all_near else k
         while True:
             if seen == len(near) and len(sure) < k and wanted:
@@ -271,7 +277,13 @@ class Retrieval:
             moved += 1
 
     def _moved(self, sure: Sequence[Confirmed[Any]]) -> tuple[int, set[Item]]:  # Any: of either kind
-        """Return the position of the present head, and which of these were confirmed by a stream that has gone on."""
+        """Return a position at which these are true, and which of them were confirmed by a stream that has gone on.
+
+        What was confirmed in one look needs no other.
+        """
+        positions = {one.position for one in sure}
+        if len(positions) == 1 and -1 not in positions:
+            return positions.pop(), set()
         streams = {one.stream for one in sure if one.stream is not None}
         head, ends, _ = self._ledger.walk.tip(streams, ())
         return head.size - 1, {one.item for one in sure if one.stream and ends[one.stream].version != one.version}
@@ -314,7 +326,7 @@ class Retrieval:
     def _confirm(self, near: _Near, question: Question, trail: Trail, measure: str) -> Iterator[Confirmed[Hit]]:
         """Yield each neighbour that its lineage's last event says is the head, as the reader may see it."""
         memories = {item.lineage for item, _ in near if kind_of(item.lineage) == MEMORY}
-        lasts = sound(self._ledger.last, memories, trail.warnings)
+        at, lasts = self._lasts(memories, trail.warnings)
         alive: list[tuple[Item, float, Standing]] = []
         for item, score in near:
             standing = standing_of(lasts[item.lineage].entry) if item.lineage in lasts else None
@@ -339,7 +351,14 @@ class Retrieval:
                 trail.leave_out(item, score, reason)
         self._names.shown({name for told in sure for name in told.names})  # all of them in one look
         for told in sure:
-            yield Confirmed(told.item, partial(self._hit, told), told.item.lineage, told.version)
+            yield Confirmed(told.item, partial(self._hit, told), told.item.lineage, told.version, at)
+
+    def _lasts(self, memories: set[str], warnings: list[str]) -> tuple[int, Mapping[str, Recorded]]:
+        """Return the last event of each memory, and the position where they are that; −1 if not in one look."""
+        try:
+            return self._ledger.last_at(memories)
+        except IntegrityError:
+            return -1, sound(self._ledger.last, memories, warnings)
 
     def _read(self, places: set[int], known: Mapping[str, Recorded], warnings: list[str]) -> Mapping[int, Recorded]:
         """Return the events at these places; those that are `known` already are not read again."""

@@ -169,7 +169,15 @@ class VerifiedLedger:
 
     def last(self, streams: Iterable[str]) -> Mapping[str, Recorded]:
         """Return the event with which each stream ends; a stream without events is left out."""
-        heads = {stream: head for stream, head in self.walk.ends(streams).items() if head.version}
+        return self._last(self.walk.ends(streams))
+
+    def last_at(self, streams: Iterable[str]) -> tuple[int, Mapping[str, Recorded]]:
+        """Return what `last` does, and the position of the head at which that is where they end."""
+        head, ends, _ = self.walk.tip(streams, ())
+        return head.size - 1, self._last(ends)
+
+    def _last(self, ends: Mapping[str, StreamHead]) -> Mapping[str, Recorded]:
+        heads = {stream: head for stream, head in ends.items() if head.version}
         if not heads:
             return {}
         found = self.at(head.position for head in heads.values())

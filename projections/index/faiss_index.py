@@ -16,7 +16,7 @@ from projections.index import Allowed, Neighbour, Vector, Vectors
 from projections.index.locking import SharedLock
 from projections.index.ranking import SLACK, best, usable
 
-_OVER_FETCH = 16
+_OVER_FETCH = 8
 
 
 class _Flat(Protocol):
