@@ -61,6 +61,11 @@ class LateChecks:
         """Report whether there are rows, as far as the walk has come, that this process does not know to be checked."""
         return self._ledger.walk.position > self._carried
 
+    @property
+    def carried(self) -> int:
+        """Return the position up to which this process knows all to be checked."""
+        return self._carried
+
     def carry(self, limit_s: float, *, keep: bool = False) -> int:
         """Make the checks of all rows up to the ledger's head, or until `limit_s` has passed; return how many wait.
 

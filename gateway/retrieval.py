@@ -18,6 +18,7 @@ from gateway.corrections import Corrections
 from gateway.corrections import Found as FoundCorrection
 from gateway.filtering import TIERS, Interval, Question, unfit, untrusted
 from gateway.names import Names
+from gateway.pace import Pace
 from gateway.prompt import estimated_tokens
 from gateway.reading import Reader
 from gateway.recollection import Recollection
@@ -119,6 +120,7 @@ class Retrieval:
         corrections: Corrections,
         names: Names,
         record: Record,
+        pace: Pace,
     ) -> None:
         self._record = record
         self._ledger = ledger
@@ -127,14 +129,17 @@ class Retrieval:
         self._reader = reader
         self._recollection = Recollection(ledger, reader, Scan(ledger), names.show)
         self._names = names
+        self._pace = pace
 
-    def search(self, question: Question) -> Search:
+    def search(self, question: Question, owed: int) -> Search:
         """Return the k best revisions that stand, are visible and pass the filters; dead neighbours cost no slots.
+
+        All up to the position `owed` is in the index before.
 
         Nearest by meaning, or, where no embedder answers, by the words that they share with the question.
         """
         trail = Trail(question.scope, self._reader, self._names.show, wanted=question.request.why)
-        measured = self._measured(question, trail)
+        measured = self._measured(question, owed, trail)
         found = self._fill(measured.near, question.request.k, measured.confirm, all_near=question.request.why)
         hits = found.hits
         kept = _within(hits, question.request.budget, self._counter(trail))
@@ -152,9 +157,9 @@ class Retrieval:
             excluded=trail.excluded,
         )
 
-    def _measured(self, question: Question, trail: Trail) -> _Measured:
+    def _measured(self, question: Question, owed: int, trail: Trail) -> _Measured:
         """Return how a question is answered: by vectors if there is one of it, else by words; now, or of the past."""
-        meant, past = self._meaning(question, trail), self._recollection
+        meant, past = self._meaning(question, owed, trail), self._recollection
         if meant is not None and not question.is_of_past:
             return self._by_index(question, meant[1], trail)
         if meant is None:
@@ -190,14 +195,14 @@ class Retrieval:
             ),
         )
 
-    def _meaning(self, question: Question, trail: Trail) -> tuple[Embedder, Vectors] | None:
+    def _meaning(self, question: Question, owed: int, trail: Trail) -> tuple[Embedder, Vectors] | None:
         """Return the embedder and the question's vector, the index being up to date; None if no embedder answers."""
         try:
             embedder = self._relay.embedder
             if embedder is None:
                 return None
             vector = _asked(embedder, question.request.query)
-            if not question.is_of_past and (lag := self._relay.drain(INDEX_WAIT_S).pending):
+            if not question.is_of_past and (lag := self._lag(owed)):
                 trail.warn(f"index_pending:{lag}")
             return embedder, vector
         except CorrigendaError as error:
@@ -207,12 +212,22 @@ class Retrieval:
             trail.warn(f"embedder_unavailable:{error.details.get('reason', 'no_answer')}")
             return None
 
+    def _lag(self, owed: int) -> int:
+        """Bring the index up to date, or leave that to a later search; return how many effects it does not hold yet."""
+        head, carried = self._ledger.walk.position, self._relay.cursor
+        if carried >= head:  # but for what an embedder failed on, which may be due now
+            return self._relay.drain(INDEX_WAIT_S).pending
+        if self._pace.may_wait(head=head, carried=carried, owed=owed):
+            return self._relay.pending()
+        with self._pace.carrying():
+            return self._relay.drain(INDEX_WAIT_S).pending
+
     def _counter(self, trail: Trail) -> Callable[[str], int]:
         embedder = None if FULL_TEXT in trail.warnings else self._relay.embedder
         return embedder.count_tokens if isinstance(embedder, TokenCounter) else estimated_tokens
 
     def search_corrections(
-        self, request: SearchCorrectionsRequest, scope: ScopeIds, *, k: int, min_score: float | None
+        self, request: SearchCorrectionsRequest, scope: ScopeIds, *, k: int, min_score: float | None, owed: int
     ) -> CorrectionSearch:
         """Return the k nearest corrections that stand, are visible and match, those that nobody confirmed included."""
         hits: Sequence[CorrectionHit] = ()
@@ -223,7 +238,7 @@ class Retrieval:
             reason = "no_embedder"
         else:
             vector = _asked(embedder, request.query)
-            lag = self._relay.drain(INDEX_WAIT_S).pending
+            lag = self._lag(owed)
             warnings += [f"index_pending:{lag}"] if lag else []
             partitions = [partition(CORRECTIONS, space) for space in namespaces(scope)]
             found = self._fill(
