@@ -77,7 +77,7 @@ def test_fifty_strangers_that_are_nearer_take_nobodys_place(open_here: Here) -> 
         other.remember("when does the ferry sail", tags=[f"{n}"])
     own = gateway.remember("the ferry leaves at noon")
     gateway.search("ferry")
-    index: Any = gateway._relay._index  # Any: planting in the replica what no event put there
+    index: Any = gateway._relay.replica  # Any: planting in the replica what no event put there
     space = index.partition_of(f"{own.memory_id}/{own.revision_id}")
     strangers = [f"mem_01J9ZKAAAAAAAAAAAAAAAAAA{n:02d}/rev_01J9ZKAAAAAAAAAAAAAAAAAA{n:02d}" for n in range(50)]
     for item in strangers:
