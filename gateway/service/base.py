@@ -109,9 +109,7 @@ class UseCases:
         self._late = LateChecks(ledger, self._writer, self._contradictions, self._policies, lambda: relay.embedder)
         self._pace = Pace()
         self._retracing, record = self._tracing(clock, losses)
-        self._retrieval = Retrieval(
-            ledger, relay, self._reader, self._corrections, self._names, record, self._pace
-        )
+        self._retrieval = Retrieval(ledger, relay, self._reader, self._corrections, self._names, record, self._pace)
         self._clock = clock
         self._files = files
         self._survey = survey
