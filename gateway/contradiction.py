@@ -37,7 +37,7 @@ from ledger.memories import (
 from ledger.message import ScopeIds
 from ledger.scope import sees
 from ledger.store import Row
-from ledger.verified import Recorded, VerifiedLedger
+from ledger.verified import Recorded, VerifiedLedger, standing_of
 from projections.edges import CORRECTS
 from projections.embedders import Embedder, Vectors
 from projections.embedders.patience import at_most
@@ -183,14 +183,13 @@ class Contradictions:
         fresh = [one for one in near if not self.is_excused(one.learning, cause)]
         return fresh[: max(CONTRADICTED_MAX - cause.taken, 0)], whole
 
-    def of_learning(self, lineage: str, revision: str, position: int) -> list[tuple[Cause, Near]]:
+    def of_learning(self, learning: Learning, position: int) -> list[tuple[Cause, Near]]:
         """Return the corrections that contradict a learning served from a position on, the nearest first.
 
         Only those that held before: one that came later has looked at it, or will when its own row is carried.
         """
         embedder = self._load_embedder()
-        learning = self._learnings([(revision, lineage)]).get(revision)
-        if embedder is None or learning is None:
+        if embedder is None:
             return []
         vector = StoredVectors(self._ledger, embedder).of({learning.content: learning.text})[learning.content]
         found: list[tuple[Cause, Near]] = []
@@ -228,7 +227,7 @@ class Contradictions:
                               person=reader.user, session=reader.session)  # fmt: skip
             learnings = [
                 one
-                for one in self._learnings([(revision, lineage) for revision, lineage, _ in rows]).values()
+                for one in self.learnings([(revision, lineage) for revision, lineage, _ in rows]).values()
                 if sees(reader, visibility=one.visibility, scope=one.scope)
             ]
             vectors, embedded = stored.at_most({one.content: one.text for one in learnings}, left)
@@ -244,19 +243,21 @@ class Contradictions:
                 return sorted(near, key=lambda one: (-float(one.similarity), one.learning.revision)), whole
             after = rows[-1][2]
 
-    def _learnings(self, items: Sequence[tuple[str, str]]) -> Mapping[str, Learning]:
+    def learnings(self, items: Sequence[tuple[str, str]]) -> Mapping[str, Learning]:
         """Return those of some (revision, lineage) that are standing, unverified and machine-made, by revision."""
         walk = self._ledger.walk
         known = walk.lineages(revision for revision, _ in items)
         ours = [(revision, lineage) for revision, lineage in items if known.get(revision) == lineage]
         broken: list[str] = []  # what is broken is served to nobody, so it is left alone
-        standings = sound(self._ledger.standings, {lineage for _, lineage in ours}, broken)
-        heads = {
-            revision: standings[lineage].content_seq or 0
-            for revision, lineage in ours
-            if lineage in standings and (standings[lineage].head, standings[lineage].trust) == (revision, "unverified")
-        }
-        contents = sound(self._ledger.at, {*heads.values()}, broken)
+        lasts = sound(self._ledger.last, {lineage for _, lineage in ours}, broken)
+        heads: dict[str, int] = {}
+        for revision, lineage in ours:
+            standing = standing_of(lasts[lineage].entry) if lineage in lasts else None
+            if standing is not None and (standing.head, standing.trust) == (revision, "unverified"):
+                heads[revision] = standing.content_seq or 0
+        had = {one.entry.position: one for one in lasts.values()}
+        further = {*heads.values()} - had.keys()
+        contents = {**had, **sound(self._ledger.at, further, broken)} if further else had
         found = {revision: self._learning(contents[seq]) for revision, seq in heads.items() if seq in contents}
         return {revision: one for revision, one in found.items() if one is not None and one.revision == revision}
 

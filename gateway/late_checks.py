@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from gateway.contradiction import Cause, Contradictions, Near
+from gateway.contradiction import Cause, Contradictions, Learning, Near
 from gateway.page import Append
 from gateway.policies import CONTRADICTION_THRESHOLD, INVALIDATE_CONTRADICTED, Policies
 from gateway.writing import Wish, Writer
@@ -61,6 +61,11 @@ class LateChecks:
         """Report whether there are rows, as far as the walk has come, that this process does not know to be checked."""
         return self._ledger.walk.position > self._carried
 
+    @property
+    def carried(self) -> int:
+        """Return the position up to which this process knows all to be checked."""
+        return self._carried
+
     def carry(self, limit_s: float, *, keep: bool = False) -> int:
         """Make the checks of all rows up to the ledger's head, or until `limit_s` has passed; return how many wait.
 
@@ -98,20 +103,24 @@ class LateChecks:
             if self._carried >= until:
                 return None
             rows, reached = self._ledger.store.outbox_page(after=self._carried, until=until, limit=PAGE_ROWS)
+            put = [row for row in rows if row[2] == PUT]
+            # Most rows are of no learning: which ones are is read for all of them at once.
+            learnings = self._contradictions.learnings([(item, lineage) for _, item, _, lineage in put])
             due: list[tuple[Cause, Near]] = []
-            for row in rows:
-                pairs, whole = self._due(row) if row[2] == PUT else ([], True)
+            for row in put:
+                pairs, whole = self._due(row, learnings.get(row[1]))
                 due += pairs
                 if not whole:
                     return _Page(due, row[0] - 1)
             return _Page(due, reached)
 
-    def _due(self, row: OutboxRow) -> tuple[list[tuple[Cause, Near]], bool]:
-        """Return what a row makes due, and whether all of it could be looked at."""
-        position, item, _, lineage = row
+    def _due(self, row: OutboxRow, learning: Learning | None) -> tuple[list[tuple[Cause, Near]], bool]:
+        """Return what a row makes due, and whether all of it could be looked at; it may be of a learning."""
+        position, item, _, _ = row
         try:
             if kind_of(item) != CORRECTION:
-                return self._contradictions.of_learning(lineage, item, position), True
+                found = [] if learning is None else self._contradictions.of_learning(learning, position)
+                return found, True
             cause = self._contradictions.cause(item)
             near, whole = ([], True) if cause is None else self._contradictions.of_correction(cause)
             return [(cause, one) for one in near if cause is not None], whole

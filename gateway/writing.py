@@ -66,6 +66,7 @@ class Writer:
         self._names = names
         self._states = states
         self._in_flight: set[str] = set()
+        self.reached = -1  # the position up to which this process has written
 
     def write(self, wish: Wish) -> Receipt:
         """Carry out one wish: its receipt, or that of the same request's first time, or the refusal."""
@@ -102,6 +103,7 @@ class Writer:
                 yield held, page
             if held.stored:
                 page.keep()
+                self.reached = self._ledger.walk.position
 
     def _write_once(self, keyed: _Keyed) -> Receipt | None:
         """Decide and store; None if what was decided on has changed meanwhile."""
@@ -178,6 +180,7 @@ class Writer:
     def _stored(self, append: Append, recorded: Sequence[Recorded]) -> Receipt:
         with self.lock:
             append.keep(recorded)
+            self.reached = max(self.reached, recorded[-1].entry.position)
             return self._receipt(recorded, append.warnings)
 
     def _receipt(self, recorded: Sequence[Recorded], warnings: Sequence[str], *, dry_run: bool = False) -> Receipt:

@@ -177,6 +177,29 @@ class Anchor:
         joined, skipped = b"".join(hashes for _, hashes, _ in rows), (first & (ROW_LEAVES - 1)) * LEAF_BYTES
         return joined[skipped : skipped + count * LEAF_BYTES]
 
+    def leaves_at(self, positions: Iterable[int]) -> dict[int, bytes]:
+        """Return the leaf hash at each of some positions, wherever they lie; those beyond the end are left out."""
+        wanted = [position for position in positions if position >= 0]
+        found = self._read_leaves_at(wanted)
+        if len(found) < len(wanted):
+            reached = self.state().size
+            found = self._read_leaves_at(wanted)  # again, as above
+            if any(position < reached and position not in found for position in wanted):
+                raise Unusable("has lost leaves")
+        return found
+
+    def _read_leaves_at(self, positions: Sequence[int]) -> dict[int, bytes]:
+        rows: dict[int, bytes] = {}
+        for place, hashes, crc in self._all("read_leaf_rows", (_json([*{one >> ROW_BITS for one in positions}]),)):
+            _check(crc, place, hashes)
+            rows[place] = hashes
+        found: dict[int, bytes] = {}
+        for position in positions:
+            at = (position & (ROW_LEAVES - 1)) * LEAF_BYTES
+            if leaf_hash := rows.get(position >> ROW_BITS, b"")[at : at + LEAF_BYTES]:
+                found[position] = leaf_hash
+        return found
+
     def root(self, size: int | None = None) -> bytes:
         """Return the root of the tree over the first `size` entries, all by default. Beyond them: ValueError."""
         return tree.joined(self.peaks(size))

@@ -71,6 +71,9 @@ SELECT size, head, incarnation, trust, crc FROM meta
 -- name: read_leaves
 SELECT place, hashes, crc FROM leaf WHERE place BETWEEN ? AND ? ORDER BY place
 
+-- name: read_leaf_rows
+SELECT place, hashes, crc FROM leaf WHERE place IN (SELECT value FROM json_each(?))
+
 -- name: read_end
 -- Size and hash of what is held, and the row of leaves that is being filled.
 SELECT m.size, m.head, m.incarnation, m.trust, m.crc, l.hashes, l.crc

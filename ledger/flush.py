@@ -14,8 +14,7 @@ from psycopg import pq
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
-from ledger.store import Row, Write
-from ledger.wire import Statement, statement
+from ledger.wire import Row, Statement, Write, statement
 
 ANSWER_S = 30.0
 _GOOD = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)

@@ -1,3 +1,4 @@
+-- A query that gives each parameter its type once, as in `::text`, is asked in one round trip; any other takes three.
 -- Every statement names the whole key. Lookups of many keys are one LATERAL … LIMIT 1 per key: without statistics
 -- for a new ledger, `= ANY` and joins on unnest scan the ledger's whole prefix.
 
@@ -13,7 +14,7 @@ SELECT set_config('corrigenda.ledger', %(ledger)s, true), set_config('corrigenda
 
 -- name: see
 -- The same inside a transaction, to its end.
-SELECT set_config('corrigenda.ledger', %(ledger)s, true), set_config('corrigenda.tenant', %(tenant)s, true)
+SELECT set_config('corrigenda.ledger', %(ledger)s::text, true), set_config('corrigenda.tenant', %(tenant)s::text, true)
 
 -- name: own_role
 -- What our role may do, by itself or as a member of others; a superuser is a member of all.
@@ -66,7 +67,13 @@ INSERT INTO corrigenda.head (ledger, seq, hash, incarnation, gen, projector)
 VALUES (%(ledger)s, 0, %(hash)s, 1, 1, %(projector)s)
 
 -- name: read_head
-SELECT seq, hash, incarnation, gen, projector FROM corrigenda.head WHERE ledger = %(ledger)s
+SELECT seq, hash, incarnation, gen, projector FROM corrigenda.head WHERE ledger = %(ledger)s::text
+
+-- name: read_tip
+-- The head, and the last event there is, of one moment: above the head there is none.
+SELECT seq, hash, incarnation, gen, projector,
+       (SELECT coalesce(max(seq), -1) FROM corrigenda.event WHERE ledger = %(ledger)s::text)
+FROM corrigenda.head WHERE ledger = %(ledger)s::text
 
 -- name: lock_head
 -- Waits for whoever is appending, and then nobody else appends until this transaction ends.
@@ -139,7 +146,7 @@ SELECT body FROM corrigenda.evidence_object WHERE ledger = %(ledger)s AND eviden
 -- The walk's page: what is needed to follow the chain, in order. A page is a range of positions: with a LIMIT instead,
 -- and without statistics, the rest of the ledger is read and sorted for every page.
 SELECT seq, envelope, seal FROM corrigenda.event
-WHERE ledger = %(ledger)s AND seq > %(after)s AND seq <= %(until)s ORDER BY seq
+WHERE ledger = %(ledger)s::text AND seq > %(after)s::bigint AND seq <= %(until)s::bigint ORDER BY seq
 
 -- name: read_whole_after
 -- The verification's page of events: every column that is stored of each.
@@ -153,7 +160,7 @@ WHERE ledger = %(ledger)s AND seq > %(after)s AND seq <= %(until)s ORDER BY seq
 
 -- name: next_position
 -- Where the ledger goes on after a range that holds nothing; null at its end.
-SELECT min(seq) FROM corrigenda.event WHERE ledger = %(ledger)s AND seq > %(after)s
+SELECT min(seq) FROM corrigenda.event WHERE ledger = %(ledger)s::text AND seq > %(after)s::bigint
 
 -- name: read_before
 -- The log's page, newest first.
@@ -164,7 +171,7 @@ WHERE ledger = %(ledger)s AND seq < %(before)s ORDER BY seq DESC LIMIT %(limit)s
 SELECT e.seq, e.envelope, e.seal, p.salt, p.body
 FROM unnest(%(seqs)s::bigint[]) u(seq)
 CROSS JOIN LATERAL (
-    SELECT seq, envelope, seal FROM corrigenda.event WHERE ledger = %(ledger)s AND seq = u.seq LIMIT 1) e
+    SELECT seq, envelope, seal FROM corrigenda.event WHERE ledger = %(ledger)s::text AND seq = u.seq LIMIT 1) e
 LEFT JOIN LATERAL (
     SELECT salt, body FROM corrigenda.payload WHERE ledger = %(ledger)s AND seq = u.seq LIMIT 1) p ON true
 
@@ -174,12 +181,12 @@ SELECT e.seq, e.envelope, e.seal
 FROM unnest(%(streams)s::text[], %(places)s::bigint[]) u(stream, place)
 CROSS JOIN LATERAL (
     SELECT seq, envelope, seal FROM corrigenda.event
-    WHERE ledger = %(ledger)s AND stream = u.stream AND stream_seq = u.place LIMIT 1) e
+    WHERE ledger = %(ledger)s::text AND stream = u.stream AND stream_seq = u.place LIMIT 1) e
 
 -- name: read_stream
 SELECT e.seq, e.envelope, e.seal, p.salt, p.body
 FROM corrigenda.event e LEFT JOIN corrigenda.payload p ON p.ledger = e.ledger AND p.seq = e.seq
-WHERE e.ledger = %(ledger)s AND e.stream = %(stream)s ORDER BY e.stream_seq
+WHERE e.ledger = %(ledger)s::text AND e.stream = %(stream)s::text ORDER BY e.stream_seq
 
 -- name: read_streams
 -- Whole streams, each in order. The order keeps the inner query whole, so that each stream is looked up by its key.
@@ -187,7 +194,7 @@ SELECT u.stream, e.seq, e.envelope, e.seal, p.salt, p.body
 FROM unnest(%(streams)s::text[]) u(stream)
 CROSS JOIN LATERAL (
     SELECT seq, envelope, seal FROM corrigenda.event
-    WHERE ledger = %(ledger)s AND stream = u.stream ORDER BY stream_seq) e
+    WHERE ledger = %(ledger)s::text AND stream = u.stream ORDER BY stream_seq) e
 LEFT JOIN LATERAL (
     SELECT salt, body FROM corrigenda.payload WHERE ledger = %(ledger)s AND seq = e.seq LIMIT 1) p ON true
 
@@ -197,10 +204,11 @@ WHERE ledger = %(ledger)s AND stream_seq = 0 AND starts_with(stream, %(prefix)s)
 
 -- name: read_outbox
 SELECT seq, revision, effect, lineage FROM corrigenda.outbox
-WHERE ledger = %(ledger)s AND seq > %(after)s AND seq <= %(until)s ORDER BY seq, revision LIMIT %(limit)s
+WHERE ledger = %(ledger)s::text AND seq > %(after)s::bigint AND seq <= %(until)s::bigint
+ORDER BY seq, revision LIMIT %(limit)s::bigint
 
 -- name: count_outbox
-SELECT count(*) FROM corrigenda.outbox WHERE ledger = %(ledger)s AND seq > %(after)s
+SELECT count(*) FROM corrigenda.outbox WHERE ledger = %(ledger)s::text AND seq > %(after)s::bigint
 
 -- name: count_outbox_at
 SELECT count(*) FROM corrigenda.outbox WHERE ledger = %(ledger)s AND seq = %(seq)s
@@ -210,7 +218,7 @@ SELECT u.content, v.vector, v.seal
 FROM unnest(%(contents)s::bytea[]) u(content)
 CROSS JOIN LATERAL (
     SELECT vector, seal FROM corrigenda.embedding
-    WHERE ledger = %(ledger)s AND content = u.content AND signature = %(signature)s LIMIT 1) v
+    WHERE ledger = %(ledger)s::text AND content = u.content AND signature = %(signature)s::text LIMIT 1) v
 
 -- name: insert_vectors
 -- The first to store a vector wins; the others read it back.
@@ -229,7 +237,7 @@ WHERE e.ledger = %(ledger)s AND e.signature = %(signature)s AND e.content = u.co
 
 -- name: read_carried
 -- Up to which position of the outbox a task was done, −1 before it was done at all.
-SELECT coalesce(max(seq), -1) FROM corrigenda.carried WHERE ledger = %(ledger)s AND task = %(task)s
+SELECT coalesce(max(seq), -1) FROM corrigenda.carried WHERE ledger = %(ledger)s::text AND task = %(task)s::text
 
 -- name: mark_carried
 -- It only grows: another process may have come further meanwhile.

@@ -16,14 +16,14 @@ from psycopg.pq import TransactionStatus
 
 from ledger import driver
 from ledger.errors import CorrigendaError, UnavailableError, failure, refuse
+from ledger.flush import Flush
 from ledger.sql import load
+from ledger.wire import Params, Row, Write, is_typed, rows
 from migrations import LATEST
 
 QUERIES = load("ledger")
 
 CONNECT_TIMEOUT_S = 10
-Params = dict[str, Any]  # Any: whatever the driver adapts
-Row = tuple[Any, ...]  # Any: a query's own columns
 OutboxRow = tuple[int, str, str, str]  # position, revision or correction, effect, stream
 
 
@@ -45,13 +45,6 @@ class Stored(NamedTuple):
     seal: bytes
     salt: bytes | None
     body: bytes | None
-
-
-class Write(NamedTuple):
-    """One statement of an append's transaction, with its parameters."""
-
-    query: str
-    params: Params
 
 
 class Sight(NamedTuple):
@@ -91,6 +84,7 @@ class Database:
         self._begins: dict[tuple[Sight, bool], bytes] = {}
         self._process = os.getpid()
         self._connection: psycopg.Connection[Row] | None = None
+        self._flush: Flush | None = None
         self._was_reached = False  # and so something may have been stored already, by us or for us
 
     def another(self, *, reviving: bool = True) -> "Database":
@@ -129,21 +123,55 @@ class Database:
                 self._depth, self._sight = depth + 1, sight
                 with self._whole(connection, sight, snapshot) if depth == 0 else _part(connection, sight, around):
                     yield connection
-            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                raise self._unavailable(error) from error
-            except psycopg.errors.InsufficientPrivilege as error:
-                raise _forbidden(error, self.role) from error
             except psycopg.Error as error:
-                meaning = driver.refusal(error)
-                if meaning is None:
-                    raise
-                raise meaning from error
+                self._tell(error)
+                raise
             finally:
                 self._depth, self._sight = depth, around
                 # Whatever interrupted us, a signal included: a transaction that stayed open would swallow the next
                 # ones, and they would be acknowledged without ever being committed.
                 if depth == 0 and not self._is_idle():
                     self._drop()
+
+    def read_together(self, reads: Sequence[Write], *, ledger: str) -> list[list[Row]]:
+        """Return the rows of some queries, asked in one transaction of their own and in one round trip.
+
+        Every placeholder has its cast, as in `wire`. Each query sees what is committed when it runs. Errors: as of
+        `transaction`, inside which this is not to be used.
+        """
+        sight = Sight(ledger, self._sight.tenant)
+        begin, end = Write(QUERIES["begin"], {}), Write(QUERIES["commit"], {})
+        with self._lock:
+            try:
+                flush = self._flush_on(self._connected())
+                answers = flush.run([begin, Write(QUERIES["see"], sight._asdict()), *reads, end])
+            except psycopg.Error as error:
+                self._roll_back()
+                self._tell(error)
+                raise
+            finally:
+                if not self._is_idle():
+                    self._drop()
+        return [rows(answer) for answer in answers[2:-1]]
+
+    def _flush_on(self, connection: psycopg.Connection[Row]) -> Flush:
+        if self._flush is None or self._flush.connection is not connection:
+            self._flush = Flush(connection, prepare=not self.pooled)
+        return self._flush
+
+    def _roll_back(self) -> None:
+        if self._is_alive() and self._connection is not None:
+            with suppress(psycopg.Error):
+                self._connection.rollback()
+
+    def _tell(self, error: psycopg.Error) -> None:
+        """Raise what an error of the driver means; return where it has no other meaning."""
+        if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+            raise self._unavailable(error) from error
+        if isinstance(error, psycopg.errors.InsufficientPrivilege):
+            raise _forbidden(error, self.role) from error
+        if (meaning := driver.refusal(error)) is not None:
+            raise meaning from error
 
     @contextmanager
     def connected(self) -> Generator[psycopg.Connection[Row]]:
@@ -319,10 +347,25 @@ class Store:
             raise no_head_row()
         return HeadRow(*row)
 
+    def tip(self, position: int, limit: int) -> tuple[HeadRow, int, list[Stored]]:
+        """Return the guarded row, the last position that there was at that moment, and what `after` returns.
+
+        All of it in one round trip; events that were appended meanwhile may be among them.
+        """
+        tip = Write(QUERIES["read_tip"], {"ledger": self.ledger})
+        page = Write(QUERIES["read_after"], {"ledger": self.ledger, "after": position, "until": position + limit})
+        found, rows = self.together([tip, page])
+        if not found:
+            raise no_head_row()
+        *head, last = found[0]
+        row = HeadRow(*head)
+        if not rows and row.seq > position:
+            return row, last, self.after(position, limit)
+        return row, last, [_bare(one) for one in rows]
+
     def after(self, position: int, limit: int) -> list[Stored]:
         """Return at most `limit` events above a position, in order, without their payloads; none only at the end."""
-        rows = self._page("read_after", position, limit)
-        return [Stored(seq, bytes(envelope or b""), bytes(seal or b""), None, None) for seq, envelope, seal in rows]
+        return [_bare(row) for row in self._page("read_after", position, limit)]
 
     def whole_after(self, position: int, limit: int) -> list[Row]:
         """Return at most `limit` events above a position with every column of their table, as `after` does."""
@@ -351,13 +394,7 @@ class Store:
 
     def in_streams(self, streams: Sequence[str], places: Sequence[int]) -> list[Stored]:
         """Return the event at a place in each of some streams, without payloads; what is not there is left out."""
-        rows = self._all("read_places", streams=list(streams), places=list(places))
-        return [Stored(seq, bytes(envelope or b""), bytes(seal or b""), None, None) for seq, envelope, seal in rows]
-
-    def goes_on_above(self, position: int) -> bool:
-        """Report whether there is any event above a position."""
-        further = self._one("next_position", after=position)
-        return further is not None and further[0] is not None
+        return [_bare(row) for row in self._all("read_places", streams=list(streams), places=list(places))]
 
     def outbox(self, *, after: int, until: int, limit: int) -> list[OutboxRow]:
         """Return outbox rows above `after` up to `until`: position, revision, effect, lineage."""
@@ -402,17 +439,23 @@ class Store:
 
     def query(self, query: str, params: Params) -> list[Row]:
         """Return the rows of a query of another floor; asked again where the connection had been lost meanwhile."""
+        return self.together([Write(query, {"ledger": self.ledger, **params})])[0]
+
+    def together(self, reads: Sequence[Write]) -> list[list[Row]]:
+        """Return the rows of each of some queries, in one round trip where each says what its parameters are."""
         alone = not self.database.is_in_transaction
         try:
-            return self._query(query, params)
+            return self._together(reads)
         except UnavailableError:
             if not alone or self.database.is_connected:
                 raise
-        return self._query(query, params)
+        return self._together(reads)
 
-    def _query(self, query: str, params: Params) -> list[Row]:
+    def _together(self, reads: Sequence[Write]) -> list[list[Row]]:
+        if not self.database.is_in_transaction and all(is_typed(read.query) for read in reads):
+            return self.database.read_together(reads, ledger=self.ledger)
         with self.transaction() as connection:
-            return connection.execute(query.encode(), {"ledger": self.ledger, **params}, binary=True).fetchall()
+            return [connection.execute(read.query.encode(), read.params, binary=True).fetchall() for read in reads]
 
     def _all(self, query: str, **params: Any) -> list[Row]:  # Any: as Params
         return self.query(QUERIES[query], params)
@@ -456,6 +499,11 @@ def _check_durable(found: dict[str, str]) -> None:
             "Mend the settings; nothing was written.",
             settings=wrong,
         )
+
+
+def _bare(row: Row) -> Stored:
+    seq, envelope, seal = row
+    return Stored(seq, bytes(envelope or b""), bytes(seal or b""), None, None)
 
 
 def _stored(row: Row) -> Stored:

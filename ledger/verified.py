@@ -165,12 +165,25 @@ class VerifiedLedger:
 
     def standings(self, lineages: Iterable[str]) -> Mapping[str, Standing]:
         """Return where each lineage stands now, from its last event; one without events is left out."""
-        heads = self.walk.ends(lineages)
-        last = {lineage: head.position for lineage, head in heads.items() if head.version}
-        found = self.at(last.values())
-        for lineage, position in last.items():
-            _check_end(lineage, heads[lineage], found[position].entry)
-        return {lineage: _standing(found[position].entry) for lineage, position in last.items()}
+        return {lineage: standing_of(last.entry) for lineage, last in self.last(lineages).items()}
+
+    def last(self, streams: Iterable[str]) -> Mapping[str, Recorded]:
+        """Return the event with which each stream ends; a stream without events is left out."""
+        return self._last(self.walk.ends(streams))
+
+    def last_at(self, streams: Iterable[str]) -> tuple[int, Mapping[str, Recorded]]:
+        """Return what `last` does, and the position of the head at which that is where they end."""
+        head, ends, _ = self.walk.tip(streams, ())
+        return head.size - 1, self._last(ends)
+
+    def _last(self, ends: Mapping[str, StreamHead]) -> Mapping[str, Recorded]:
+        heads = {stream: head for stream, head in ends.items() if head.version}
+        if not heads:
+            return {}
+        found = self.at(head.position for head in heads.values())
+        for stream, head in heads.items():
+            _check_end(stream, head, found[head.position].entry)
+        return {stream: found[head.position] for stream, head in heads.items()}
 
     def records(self, streams: Iterable[str]) -> Mapping[str, Record]:
         """Return each record by its first and its last event; a stream without events is left out."""
@@ -198,7 +211,8 @@ def _check_end(stream: str, head: StreamHead, entry: Entry) -> None:
         raise broken(envelope.seq, "streams", "the last entry of a stream", "another")
 
 
-def _standing(entry: Entry) -> Standing:
+def standing_of(entry: Entry) -> Standing:
+    """Return where an entry leaves its lineage; one that is no lineage's is INTEGRITY_BROKEN."""
     standing = getattr(entry.envelope.facts, "standing", None)
     if not isinstance(standing, Standing):
         raise broken(entry.position, "streams", "an event of a lineage", "another")

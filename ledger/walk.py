@@ -7,7 +7,7 @@ followed is its tail, until the anchor holds it; other processes that share the 
 
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,7 +21,6 @@ from ledger.store import HeadRow, Store, Stored
 PAGE = 5_000
 LEAF_BYTES = 32
 ANCHOR_MISMATCH = 11
-_RUN_GAP = 256
 WRITE_AGAIN_S = 1.0  # how long an anchor that cannot be written is left alone
 
 
@@ -116,15 +115,14 @@ class Walk:
         return self.leaves([position])[position]
 
     def leaves(self, positions: Iterable[int]) -> dict[int, bytes | None]:
-        """Return the leaf hash at each position; None beyond what has been verified."""
-        wanted = sorted(set(positions))
+        """Return the leaf hash at each position, in one look; None beyond what has been verified."""
+        wanted = set(positions)
         with self.lock, told(self.anchor):
-            if len(wanted) == 1:
-                return {wanted[0]: self._leaf(wanted[0])}
-            found: dict[int, bytes | None] = {}
-            for run in _runs(wanted):  # one look into the anchor for what lies close together
-                found |= self._leaves_of(run)
-            return found
+            first = self._head.size - len(self._tail)
+            fresh = {one: self._tail[one - first].leaf for one in wanted if first <= one < self._head.size}
+            # Another process may have taken the anchor further than this walk: where a stream ends is read there, too.
+            kept = self.anchor.leaves_at(wanted - fresh.keys()) if wanted - fresh.keys() else {}
+            return {one: fresh.get(one) or kept.get(one) for one in wanted}
 
     def leaves_from(self, first: int, count: int) -> bytes:
         """Return the leaf hashes of at most `count` verified entries from a position on, 32 bytes each."""
@@ -133,22 +131,6 @@ class Walk:
             at = first + len(kept) // LEAF_BYTES - (self._head.size - len(self._tail))
             further = self._tail[at : at + count - len(kept) // LEAF_BYTES] if at >= 0 else []
             return kept + b"".join(link.leaf for link in further)
-
-    def _leaves_of(self, run: list[int]) -> dict[int, bytes | None]:
-        first = max(run[0], 0)
-        read = self.leaves_from(first, run[-1] - first + 1) if run[-1] >= 0 else b""
-        places = {position: LEAF_BYTES * (position - first) for position in run}
-        return {
-            position: read[place : place + LEAF_BYTES] or None if position >= 0 else None
-            for position, place in places.items()
-        }
-
-    def _leaf(self, position: int) -> bytes | None:
-        first = self._head.size - len(self._tail)
-        if first <= position < self._head.size:
-            return self._tail[position - first].leaf
-        # Another process may have taken the anchor further than this walk: where a stream ends is read there, too.
-        return self.anchor.leaves(position, 1) or None if position >= 0 else None
 
     # ---------------------------------------------------------------- going forward
 
@@ -161,9 +143,8 @@ class Walk:
             with self.lock:
                 self.adopt()  # before the head is read: only so does a head below it mean that something was lost
                 known = self.position
-            row = store.head()
-            page = store.after(known, PAGE) if row.seq > known else []
-            further = row.seq - known <= PAGE and store.goes_on_above(row.seq)
+            row, last, page = store.tip(known, PAGE)
+            further = row.seq - known <= PAGE and last > row.seq
             with self.lock:
                 self.follow_page([one for one in page if self.position < one.seq <= row.seq])
                 self.keep()
@@ -173,7 +154,7 @@ class Walk:
                     self.check_head(row)
                     if not further:
                         return row
-            if further and store.head().seq <= row.seq:
+            if further:
                 raise broken(row.seq + 1, "chain", "nothing above the head", "an entry")
 
     def adopt(self) -> None:
@@ -322,18 +303,6 @@ class Walk:
             raise broken(self._head.size, "chain", "an entry", "none, and the head is above it")
         if self._head.hash != row.hash:
             raise broken(row.seq, "chain", "a head row with the last entry's hash", "another hash")
-
-
-def _runs(positions: Sequence[int]) -> Iterator[list[int]]:
-    """Yield ascending positions in parts of which no two neighbours are further apart than an anchor's row is long."""
-    run: list[int] = []
-    for position in positions:
-        if run and position - run[-1] > _RUN_GAP:
-            yield run
-            run = []
-        run.append(position)
-    if run:
-        yield run
 
 
 @contextmanager

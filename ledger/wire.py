@@ -9,7 +9,9 @@ import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
+
+from psycopg.pq.abc import PGresult
 
 _PLACEHOLDER = re.compile(r"%\((\w+)\)s(?:::(\w+(?:\[\])?))?")
 _NULL = b"\xff\xff\xff\xff"
@@ -17,6 +19,16 @@ _HEADER = struct.Struct("!iIIii").pack
 _LENGTH = struct.Struct("!i").pack
 
 Encoder = Callable[[Any], bytes]  # Any: a value of the parameter's type
+Decoder = Callable[[bytes], Any]  # Any: a value of the column's type
+Params = dict[str, Any]  # Any: whatever the driver adapts
+Row = tuple[Any, ...]  # Any: a query's own columns
+
+
+class Write(NamedTuple):
+    """One statement of a transaction, with its parameters."""
+
+    query: str
+    params: Params
 
 
 class Type(NamedTuple):
@@ -48,15 +60,41 @@ class Statement(NamedTuple):
 def statement(query: str) -> Statement:
     """Return a query as it is sent. A placeholder that is never cast, or cast to an unknown type, is a ValueError."""
     casts: dict[str, str] = {}
-    for name, cast in _PLACEHOLDER.findall(query):
-        casts[name] = casts.get(name) or cast
-    unknown = [name for name, cast in casts.items() if cast not in _TYPES]
+    for name, said in _PLACEHOLDER.findall(query):
+        casts[name] = casts.get(name) or said
+    unknown = [name for name, said in casts.items() if said not in _TYPES]
     if unknown:
         raise ValueError(f"parameters without a known type: {', '.join(unknown)}")
     names = tuple(casts)
     numbers = {name: number for number, name in enumerate(names, start=1)}
     text = _PLACEHOLDER.sub(lambda found: f"${numbers[found[1]]}::{casts[found[1]]}", query)
     return Statement(text.encode(), names, tuple(_TYPES[casts[name]] for name in names))
+
+
+@lru_cache(maxsize=256)
+def is_typed(query: str) -> bool:
+    """Report whether the text of a query says of each of its parameters what it is."""
+    try:
+        statement(query)
+    except ValueError:
+        return False
+    return True
+
+
+def rows(answer: PGresult) -> list[Row]:
+    """Return the rows of an answer in the binary format; a column of a type that is not known here is a ValueError."""
+    columns = range(answer.nfields)
+    read = [_COLUMNS.get(answer.ftype(column)) for column in columns]
+    if None in read:
+        raise ValueError(f"a column of an unknown type: {[answer.ftype(column) for column in columns]}")
+    get = answer.get_value
+    return [
+        tuple(
+            None if (raw := get(row, column)) is None else decode(raw)
+            for column, decode in enumerate(cast("list[Decoder]", read))
+        )
+        for row in range(answer.ntuples)
+    ]
 
 
 def integer(raw: bytes | None) -> int:
@@ -96,6 +134,15 @@ _SCALARS = {
     "bytea": Type(17, bytes),
     "bigint": Type(20, struct.Struct("!q").pack),
     "integer": Type(23, struct.Struct("!i").pack),
+}
+_COLUMNS: dict[int, Decoder] = {
+    16: lambda raw: raw != b"\x00",
+    17: bytes,
+    20: integer,
+    21: integer,
+    23: integer,
+    25: bytes.decode,
+    1043: bytes.decode,
 }
 _TYPES = _SCALARS | {
     "text[]": Type(1009, _array(25, str.encode)),

@@ -8,6 +8,8 @@ parked; a vector that is stored is used whatever was noted.
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 from ledger.parking import FAILING, PARKED, SETTLED, SKIPPED, Failed, Parking, Place
 from ledger.store import OutboxRow
 from ledger.verified import VerifiedLedger
@@ -112,21 +114,24 @@ class Carrier:
         batch = BATCH_TEXTS if until is None else HURRIED_TEXTS
         tried = self._vectors.tried(texts, until=until, batch=batch)
         vectors = {**self._vectors.stored(standing[item].content for item in barred), **tried.vectors}
-        for item in places:
-            where = standing.get(item)
-            self._place(item, where, None if where is None else vectors.get(where.content))
+        found = {item: where for item, where in standing.items() if where.content in vectors}
+        for item in places.keys() - found.keys():
+            self.changed |= self.index.remove(str(item))
+        self._put(found, vectors)
         return {
             item: tried.failed[where.content]
             for item, where in standing.items()
             if item not in barred and where.content in tried.failed
         }
 
-    def _place(self, item: Item, where: Placed | None, vector: Vectors | None) -> None:
-        if where is None or vector is None:
-            self.changed |= self.index.remove(str(item))
-        else:
+    def _put(self, found: Mapping[Item, Placed], vectors: Mapping[str, Vectors]) -> None:
+        together: dict[str, list[Item]] = {}
+        for item, where in found.items():
             self.changed |= self.index.partition_of(str(item)) != where.partition
-            self.index.put(where.partition, str(item), vector)
+            together.setdefault(where.partition, []).append(item)
+        for partition, items in together.items():
+            rows = np.stack([vectors[found[item].content] for item in items])
+            self.index.put_many(partition, [str(item) for item in items], rows)
 
     def _is_barred(self, places: Iterable[Place]) -> bool:
         """Report whether nothing asks for an item but what is parked or skipped."""

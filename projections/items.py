@@ -15,7 +15,7 @@ from ledger.ids import CORRECTION, MEMORY, kind_of
 from ledger.memories import MemoryRemembered, RevisionCorrected, RevisionText
 from ledger.message import Standing
 from ledger.scope import namespace
-from ledger.verified import Record, Recorded, VerifiedLedger
+from ledger.verified import Record, Recorded, VerifiedLedger, standing_of
 
 CORRECTIONS = "correction"  # the tier of a partition of corrections: they have a state, and no trust
 
@@ -74,11 +74,11 @@ def standing(ledger: VerifiedLedger, streams: Iterable[str]) -> dict[Item, Place
     wanted = set(streams)
     corrections = {stream for stream in wanted if kind_of(stream) == CORRECTION}
     memories = wanted - corrections
-    found: Mapping[str, Standing] = ledger.standings(memories) if memories else {}
+    lasts: Mapping[str, Recorded] = ledger.last(memories) if memories else {}
+    found = {lineage: standing_of(last.entry) for lineage, last in lasts.items()}
     heads = {Item(lineage, one.head): one for lineage, one in found.items() if one.head is not None}
-    return _placed_heads(ledger, {item: one for item, one in heads.items() if _stands(one, item)}) | _corrections(
-        ledger, {Item(stream, stream) for stream in corrections}
-    )
+    own = {item: one for item, one in heads.items() if _stands(one, item)}
+    return _placed_heads(ledger, own, lasts) | _corrections(ledger, {Item(stream, stream) for stream in corrections})
 
 
 def streams(ledger: VerifiedLedger) -> list[str]:
@@ -90,13 +90,19 @@ def streams(ledger: VerifiedLedger) -> list[str]:
 def _revisions(ledger: VerifiedLedger, items: set[Item]) -> dict[Item, Placed]:
     if not items:
         return {}
-    standings = ledger.standings({item.lineage for item in items})
+    lasts = ledger.last({item.lineage for item in items})
+    standings = {lineage: standing_of(last.entry) for lineage, last in lasts.items()}
     heads = {item: standings[item.lineage] for item in items if _stands(standings.get(item.lineage), item)}
-    return _placed_heads(ledger, heads)
+    return _placed_heads(ledger, heads, lasts)
 
 
-def _placed_heads(ledger: VerifiedLedger, heads: Mapping[Item, Standing]) -> dict[Item, Placed]:
-    contents = ledger.at({standing.content_seq or 0 for standing in heads.values()})
+def _placed_heads(
+    ledger: VerifiedLedger, heads: Mapping[Item, Standing], lasts: Mapping[str, Recorded]
+) -> dict[Item, Placed]:
+    """Return where heads belong; `lasts` are their lineages' last events, which often hold their texts."""
+    contents = {last.entry.position: last for last in lasts.values()}
+    further = {standing.content_seq or 0 for standing in heads.values()} - contents.keys()
+    contents |= ledger.at(further) if further else {}
     return {item: _revision(standing, contents[standing.content_seq or 0]) for item, standing in heads.items()}
 
 

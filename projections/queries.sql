@@ -85,7 +85,8 @@ FROM corrigenda.revision WHERE ledger = %(ledger)s AND gen = %(gen)s GROUP BY 1 
 SELECT u.id, d.seq
 FROM unnest(%(ids)s::text[]) u(id)
 CROSS JOIN LATERAL (
-    SELECT seq FROM corrigenda.directory WHERE ledger = %(ledger)s AND gen = %(gen)s AND id = u.id LIMIT 1) d
+    SELECT seq FROM corrigenda.directory
+    WHERE ledger = %(ledger)s::text AND gen = %(gen)s::bigint AND id = u.id LIMIT 1) d
 
 -- name: upsert_corrections
 -- A row that only changes its state carries content_seq −1 and keeps its other columns, as in upsert_revisions.
@@ -113,7 +114,8 @@ ORDER BY content_seq LIMIT %(limit)s
 -- name: find_touched
 -- What a correction touched, the oldest first.
 SELECT DISTINCT older, min(from_seq) OVER (PARTITION BY older) AS first FROM corrigenda.edge
-WHERE ledger = %(ledger)s AND gen = %(gen)s AND kind = %(kind)s AND newer = %(correction)s ORDER BY first, older
+WHERE ledger = %(ledger)s::text AND gen = %(gen)s::bigint AND kind = %(kind)s::text
+  AND newer = %(correction)s::text ORDER BY first, older
 
 -- name: find_moment
 -- The greatest position whose time is at most this one; null if the read model has none.
@@ -369,22 +371,22 @@ UPDATE corrigenda.head SET gen = %(gen)s::bigint, projector = %(projector)s::int
 -- A page of the heads that a reader may see and that may be unverified learnings, in the order of their texts; of rows
 -- that the first projector wrote it is not known.
 SELECT revision, lineage, content_seq FROM corrigenda.revision
-WHERE ledger = %(ledger)s AND gen = %(gen)s AND content_seq > %(after)s AND content_seq <= %(until)s
+WHERE ledger = %(ledger)s::text AND gen = %(gen)s::bigint AND content_seq > %(after)s::bigint AND content_seq <= %(until)s::bigint
   AND state = 'active' AND trust = 'unverified' AND (kind IS NULL OR kind = 'learning')
-  AND (visibility IS NULL OR visibility IN ('global', 'tenant') OR (project = %(project)s AND CASE visibility
-       WHEN 'project' THEN true WHEN 'agent' THEN agent = %(agent)s
-       WHEN 'user' THEN person = %(person)s WHEN 'session' THEN session = %(session)s END))
-ORDER BY content_seq LIMIT %(limit)s
+  AND (visibility IS NULL OR visibility IN ('global', 'tenant') OR (project = %(project)s::text AND CASE visibility
+       WHEN 'project' THEN true WHEN 'agent' THEN agent = %(agent)s::text
+       WHEN 'user' THEN person = %(person)s::text WHEN 'session' THEN session = %(session)s::text END))
+ORDER BY content_seq LIMIT %(limit)s::bigint
 
 -- name: find_contradicting
 -- A page of the active corrections whose reader sees what is visible at a level with such a scope.
 SELECT correction, content_seq FROM corrigenda.correction
-WHERE ledger = %(ledger)s AND gen = %(gen)s AND content_seq > %(after)s AND content_seq <= %(until)s
+WHERE ledger = %(ledger)s::text AND gen = %(gen)s::bigint AND content_seq > %(after)s::bigint AND content_seq <= %(until)s::bigint
   AND state = 'active'
-  AND (%(level)s::text = 'tenant' OR (project = %(project)s AND CASE %(level)s::text
-       WHEN 'project' THEN true WHEN 'agent' THEN agent = %(agent)s
-       WHEN 'user' THEN person = %(person)s WHEN 'session' THEN session = %(session)s END))
-ORDER BY content_seq LIMIT %(limit)s
+  AND (%(level)s::text = 'tenant' OR (project = %(project)s::text AND CASE %(level)s::text
+       WHEN 'project' THEN true WHEN 'agent' THEN agent = %(agent)s::text
+       WHEN 'user' THEN person = %(person)s::text WHEN 'session' THEN session = %(session)s::text END))
+ORDER BY content_seq LIMIT %(limit)s::bigint
 
 -- name: any_correction
 SELECT EXISTS (SELECT 1 FROM corrigenda.correction

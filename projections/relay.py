@@ -203,21 +203,28 @@ class Relay:
         if self._carrier is not None:
             self._carrier.changed = True
 
-    def neighbours(self, partitions: Sequence[str], vector: Vectors, k: int) -> list[tuple[Item, float]]:
-        """Return the k nearest entries of some partitions, best first. What they are worth is for the ledger to say."""
+    def neighbours(
+        self, partitions: Sequence[str], vector: Vectors, k: int, *, unchecked: bool = False
+    ) -> list[tuple[Item, float]]:
+        """Return the k nearest entries of some partitions, best first. What they are worth is for the ledger to say.
+
+        What no event of ours knows takes nobody's place; with `unchecked` it is for the caller to find out.
+        """
         if self._carrier is None:
             return []
         wanted = k
         while True:
             found: list[Neighbour] = self._carrier.index.search(partitions, vector, wanted)
             items = [(Item.parse(neighbour.item), neighbour.score) for neighbour in found]
-            # Of what an index file says, only that an item of ours is near is taken; the rest is not even asked about,
-            # and takes nobody's place.
-            known = streams_of(self._ledger, (item.revision for item, _ in items))
-            ours = [(item, score) for item, score in items if known.get(item.revision) == item.lineage]
-            if len(found) < wanted or len(ours) >= k:
-                return ours[:k]
+            near = items if unchecked else self.ours(items)
+            if unchecked or len(found) < wanted or len(near) >= k:
+                return near[:k]
             wanted *= 2
+
+    def ours(self, near: list[tuple[Item, float]]) -> list[tuple[Item, float]]:
+        """Return those of some neighbours that are items of this ledger, whatever became of them."""
+        known = streams_of(self._ledger, (item.revision for item, _ in near))
+        return [(item, score) for item, score in near if known.get(item.revision) == item.lineage]
 
     def __len__(self) -> int:
         return 0 if self._carrier is None else len(self._carrier.index)

@@ -12,6 +12,7 @@ from gateway.filtering import Question
 from gateway.late_checks import LateChecks
 from gateway.losses import Losses
 from gateway.names import Names, References, no_project, no_such_project
+from gateway.pace import Pace
 from gateway.page import Append
 from gateway.past import Moment
 from gateway.permissions import Actor
@@ -106,8 +107,9 @@ class UseCases:
             mint=self._writer.mint,
         )
         self._late = LateChecks(ledger, self._writer, self._contradictions, self._policies, lambda: relay.embedder)
+        self._pace = Pace()
         self._retracing, record = self._tracing(clock, losses)
-        self._retrieval = Retrieval(ledger, relay, self._reader, self._corrections, self._names.show, record)
+        self._retrieval = Retrieval(ledger, relay, self._reader, self._corrections, self._names, record, self._pace)
         self._clock = clock
         self._files = files
         self._survey = survey
@@ -204,12 +206,14 @@ class UseCases:
             self._ledger.catch_up()
             return answer()
 
-    def _reach(self, min_position: str | None) -> None:
-        """Wait at most two seconds for a position that somebody has announced. The caller holds no lock."""
-        if min_position is not None:
-            self._caught_up()
-            position = parse_position(min_position, incarnation=self._reader.incarnation)
-            wait_until_at(position, self._caught_up)
+    def _reach(self, min_position: str | None) -> int:
+        """Wait at most two seconds for a position that somebody has announced; return it. The caller holds no lock."""
+        if min_position is None:
+            return -1
+        self._caught_up()
+        position = parse_position(min_position, incarnation=self._reader.incarnation)
+        wait_until_at(position, self._caught_up)
+        return position
 
     @typed
     def carry_late(self, *, keep: bool = True) -> tuple[str, ...]:
@@ -225,16 +229,29 @@ class UseCases:
             return (f"contradictions_pending: {error.code}",)
         return (f"contradictions_pending: {waiting}",) if waiting else ()
 
-    def _checked(self, answer: Callable[[], Any]) -> tuple[Any, tuple[str, ...]]:  # Any: the reader's own reply
-        """Answer once the checks that wait are made, so that nothing contradicted is served; and what to warn of."""
+    def _checked(
+        self, answer: Callable[[int], Any], owed: int
+    ) -> tuple[Any, tuple[str, ...]]:  # Any: the reader's own reply
+        """Answer once the checks that wait are made, so that nothing contradicted is served; and what to warn of.
+
+        `owed` is a position up to which all is to be carried before, whatever else may wait; `answer` is told to which
+        one it is for this search.
+        """
         with self._writer.lock:
             self._ledger.catch_up()
+            owed = max(owed, self._writer.reached)
+            carried = self._late.carried
             if not self._late.is_behind:
-                return answer(), ()
-        warnings = self.carry_late(keep=False)
+                return answer(owed), ()
+            if self._pace.may_wait(head=self._ledger.walk.position, carried=carried, owed=owed):
+                waiting = self._ledger.store.count("count_outbox", after=carried)
+                return answer(owed), (f"contradictions_pending: {waiting}",) if waiting else ()
+            owed = self._ledger.walk.position  # it is this search that carries: the index, too
+        with self._pace.carrying():
+            warnings = self.carry_late(keep=False)
         with self._writer.lock:
             self._ledger.catch_up()
-            return answer(), warnings
+            return answer(owed), warnings
 
     def _caught_up(self) -> int:
         with self._writer.lock:

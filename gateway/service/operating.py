@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from gateway import schemas
 from gateway.importing import Progress
 from gateway.models import differences
@@ -23,11 +25,18 @@ class Operating(UseCases):
     """Rebuild and recover."""
 
     def status(self) -> Status:
-        """Return one screen about the ledger and what is derived from it."""
+        """Return one screen about the ledger and what is derived from it.
+
+        The index is what this process searches in, once it is open: it may be further than the newest generation.
+        """
         self._require("read")
         with self._writer.lock:
             self._ledger.catch_up()
-            return self._survey()
+            found, held = self._survey(), self._relay.replica
+            if held is None:
+                return found
+            index = {**found.index, "cursor": self._relay.cursor, "items": len(held)}
+            return msgspec.structs.replace(found, index=index, index_pending=self._relay.pending())
 
     def recover(
         self,

@@ -81,8 +81,10 @@ class Reading(UseCases):
         )  # fmt: skip
         schemas.check_dispatch(request, of_past=at_position is not None)
         self._need_project()
-        self._reach(min_position)
-        found, warnings = self._checked(lambda: self._retrieval.search(self._question(request, at_position)))
+        owed = self._reach(min_position)
+        found, warnings = self._checked(
+            lambda owed: self._retrieval.search(self._question(request, at_position), owed), owed
+        )
         return msgspec.structs.replace(found, warnings=(*warnings, *found.warnings)) if warnings else found
 
     def neighbours(self, query: str, *, k: int = 5) -> list[tuple[Item, float]]:

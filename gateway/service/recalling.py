@@ -43,8 +43,8 @@ class Recalling(UseCases):
             entity_key=entity_key, min_score=min_score,
         )  # fmt: skip
         self._need_project()
-        self._reach(min_position)
-        found, warnings = self._checked(lambda: self._near_corrections(request))
+        owed = self._reach(min_position)
+        found, warnings = self._checked(lambda owed: self._near_corrections(request, owed), owed)
         return msgspec.structs.replace(found, warnings=(*warnings, *found.warnings)) if warnings else found
 
     def render_corrections(
@@ -75,26 +75,26 @@ class Recalling(UseCases):
         )  # fmt: skip
         self._need_project()
         try:
-            self._reach(min_position)
-            rendered, warnings = self._checked(lambda: self._rendered(request))
+            owed = self._reach(min_position)
+            rendered, warnings = self._checked(lambda owed: self._rendered(request, owed), owed)
         except CorrigendaError as error:
             return failed(error)
         return msgspec.structs.replace(rendered, warnings=(*warnings, *rendered.warnings))
 
-    def _near_corrections(self, request: schemas.SearchCorrectionsRequest) -> CorrectionSearch:
+    def _near_corrections(self, request: schemas.SearchCorrectionsRequest, owed: int) -> CorrectionSearch:
         project = self._references.project
         k = request.k or self._policies.now(CORRECTIONS_TOP_K, project)
         scope = self._reader.scope(project or NOBODY, request)
-        return self._retrieval.search_corrections(request, scope, k=k, min_score=self._floor(request))
+        return self._retrieval.search_corrections(request, scope, k=k, min_score=self._floor(request), owed=owed)
 
-    def _near_learnings(self, request: schemas.RenderRequest) -> Search | None:
+    def _near_learnings(self, request: schemas.RenderRequest, owed: int) -> Search | None:
         if not request.learnings:
             return None
         asked = schemas.SearchRequest(
             query=request.query, k=request.learnings, kinds=("learning",),
             agent=request.agent, user=request.user, session=request.session,
         )  # fmt: skip
-        found = self._retrieval.search(self._question(asked))
+        found = self._retrieval.search(self._question(asked), owed)
         floor = self._floor(request)
         near = tuple(hit for hit in found.hits if floor is None or hit.score >= floor)
         return msgspec.structs.replace(found, hits=near)
@@ -104,8 +104,8 @@ class Recalling(UseCases):
             return request.min_score
         return self._policies.now(CORRECTIONS_MIN_SCORE, self._references.project)
 
-    def _rendered(self, request: schemas.RenderRequest) -> Rendered:
-        found, learned = self._near_corrections(request), self._near_learnings(request)
+    def _rendered(self, request: schemas.RenderRequest, owed: int) -> Rendered:
+        found, learned = self._near_corrections(request, owed), self._near_learnings(request, owed)
         if found.empty_reason == "no_embedder":
             refuse(
                 "EMBEDDER_UNAVAILABLE",

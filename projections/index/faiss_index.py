@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from projections.index import Allowed, Neighbour, Vector, Vectors
 from projections.index.locking import SharedLock
-from projections.index.ranking import SLACK, best, usable
+from projections.index.ranking import SLACK, best, lengths, usable
 
-_OVER_FETCH = 16
+_OVER_FETCH = 8
 
 
 class _Flat(Protocol):
@@ -50,7 +50,7 @@ class FaissIndex:
         """Hold each row for its item, all or none; new rows go to FAISS in one call."""
         checked = usable(vectors, shape=(len(items), self.dimension))
         last = {item: row for row, item in enumerate(items)}
-        longest = float(np.linalg.norm(checked, axis=1).max(initial=0.0))
+        longest = float(lengths(checked).max(initial=0.0))
         with self._lock.alone():
             self._length_max = max(self._length_max, longest)
             known = [item for item in last if item in self._row_of]

@@ -6,6 +6,8 @@ key is opaque here: what it stands for (scope, trust, embedder) is the caller's 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import numpy as np
+
 from projections.index import Allowed, Neighbour, Vector, VectorIndex, Vectors
 from projections.index.locking import SharedLock
 from projections.index.ranking import precedence, usable
@@ -28,15 +30,20 @@ class PartitionedIndex:
 
     def put(self, partition: str, item: str, vector: Vector) -> None:
         """Hold `vector` for `item` in `partition`, and nowhere else."""
+        self.put_many(partition, [item], np.asarray(vector)[np.newaxis])
+
+    def put_many(self, partition: str, items: Sequence[str], vectors: Vectors) -> None:
+        """Hold row n of `vectors` for item n in `partition`, and nowhere else, all or none."""
         with self._lock.alone():
             held = self._partitions.get(partition)
             index = self._make(self.dimension) if held is None else held
-            index.put(item, vector)
+            index.put_many(items, vectors)
             # Kept only now, because the put may refuse: nothing here is changed then.
             self._partitions[partition] = index
-            if self._partition_of.get(item, partition) != partition:
-                self._take_out(item)
-            self._partition_of[item] = partition
+            for item in items:
+                if self._partition_of.get(item, partition) != partition:
+                    self._take_out(item)
+                self._partition_of[item] = partition
 
     def remove(self, item: str) -> bool:
         """Let go of `item` wherever it is held; report whether it was."""

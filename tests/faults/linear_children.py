@@ -10,13 +10,14 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from gateway.bootstrap import open_gateway
-from gateway.retrieval import Retrieval
+from gateway.retrieval import Confirmed, Retrieval
 from gateway.service import Gateway
 from projections import embedders
 from tests.faults.children import COUNTING, Counting
@@ -29,7 +30,8 @@ class Unconfirmed(msgspec.Struct):
     """What a search would answer with if it believed the index."""
 
     revision_id: str
-    rank: int = 0
+    rank: int
+    position: int
 
 
 def main() -> None:
@@ -101,7 +103,8 @@ def search(gateway: Gateway, words: Words, note: Callable[..., None]) -> None:
 def unconfirmed(self: Retrieval, near: Any, *_: object, **__: object) -> Iterator[Any]:  # Any: retrieval's own
     """Take every neighbour for a hit."""
     for item, *_rest in near:
-        yield Unconfirmed(item.revision)
+        made: Any = partial(Unconfirmed, item.revision)  # Any: another hit than retrieval's own
+        yield Confirmed(item, made)
 
 
 def wait(words: Words) -> None:

@@ -22,7 +22,7 @@ from ledger.anchor_file import checksum
 from ledger.chain import Entry
 from ledger.keys import make_ledger_key, read_ledger_key
 from ledger.opening import anchor_path
-from ledger.store import Store, Stored
+from ledger.store import HeadRow, Store, Stored
 from tests.anchors import link
 from tests.house import last_position, refused, rows, tamper
 from tests.integration.conftest import Here
@@ -250,16 +250,16 @@ def test_whoever_is_overtaken_while_it_follows_raises_no_alarm(begun: Here, monk
     reader, writer, elsewhere = begun(), begun(), _with_the_keys(begun)
     elsewhere().remember("the sea is green")  # not anchored here: there is something to follow
     elsewhere.close()
-    real, overtaken = Store.after, list[int]()
+    real, overtaken = Store.tip, list[int]()
 
-    def after(self: Store, position: int, limit: int) -> list[Stored]:
-        page = real(self, position, limit)
+    def tip(self: Store, position: int, limit: int) -> tuple[HeadRow, int, list[Stored]]:
+        found = real(self, position, limit)
         if not overtaken:
             overtaken.append(position)
             writer.remember("and there is life in it", memory_id="life")
-        return page
+        return found
 
-    monkeypatch.setattr(Store, "after", after)
+    monkeypatch.setattr(Store, "tip", tip)
     assert reader.show("life").content == "and there is life in it"
     assert overtaken
 

@@ -15,6 +15,7 @@ from gateway import embedded
 from gateway.bare import open_bare
 from gateway.service import Gateway
 from ledger.errors import CorrigendaError
+from ledger.flush import Flush
 from tests.integration.conftest import Here
 from tests.roles import as_owner
 
@@ -38,7 +39,7 @@ def test_an_interrupt_that_left_a_transaction_open_swallows_no_later_write(
 ) -> None:
     """Given a signal just after BEGIN that the program survives, then what is acknowledged afterwards is committed."""
     gateway = open_here(embedder="none")
-    first = gateway.remember("the office is in Berlin")
+    gateway.remember("the office is in Berlin")
     real, raised = vars(psycopg.Connection)["execute"], []
 
     def interrupted(self: psycopg.Connection, query: object, *args: object, **named: object) -> object:
@@ -50,12 +51,36 @@ def test_an_interrupt_that_left_a_transaction_open_swallows_no_later_write(
 
     monkeypatch.setattr(psycopg.Connection, "execute", interrupted)
     with pytest.raises(KeyboardInterrupt):
+        gateway.search("office")
+    _assert_writes_are_committed(open_here, gateway)
+
+
+def test_an_interrupt_amid_a_round_trip_swallows_no_later_write(
+    open_here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a signal when a read was sent and not answered, then what is acknowledged afterwards is committed."""
+    gateway = open_here(embedder="none")
+    first = gateway.remember("the office is in Berlin")
+    real, raised = vars(Flush)["_push"], []
+
+    def interrupted(self: Flush) -> None:
+        real(self)
+        if not raised:
+            raised.append(True)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Flush, "_push", interrupted)
+    with pytest.raises(KeyboardInterrupt):
         gateway.explain(first.revision_id or "")
+    _assert_writes_are_committed(open_here, gateway)
+
+
+def _assert_writes_are_committed(open_here: Here, gateway: Gateway) -> None:
     second = gateway.remember("the office is in Hamburg")
     with psycopg.connect(as_owner(open_here.ledger_url)) as other:
         found = other.execute("SELECT count(*) FROM corrigenda.event WHERE seq = %s", (second.position,)).fetchone()
     assert found == (1,)
-    assert gateway.explain(first.revision_id or "").content == "the office is in Berlin"
+    assert gateway.explain(second.revision_id or "").content == "the office is in Hamburg"
 
 
 def test_a_head_that_was_set_back_serves_nothing_to_a_new_process(open_here: Here) -> None:

@@ -55,14 +55,14 @@ def test_a_trace_holds_what_a_search_chose_and_left_out(gateway: Gateway) -> Non
     """Given a hit and one of another kind, when the trace of their search is shown, then both are told, and why."""
     chosen = gateway.remember(BERLIN, memory_id="home")
     other = gateway.remember("the user lives on rice", kind="preference")
-    found = gateway.search(QUESTION, k=1, kinds=("fact",), session="s", turn=3, run="r1")
+    found = gateway.search(QUESTION, k=2, kinds=("fact",), session="s", turn=3, run="r1")
     trace = traced(gateway, found)
     assert [(hit.rank, hit.memory_id, hit.revision_id, hit.score) for hit in trace.hits] == [
         (1, "home", chosen.revision_id, found.hits[0].score)
     ]
     assert [(one.revision_id, one.reason) for one in trace.excluded] == [(other.revision_id, "its kind is preference")]
     assert (trace.kind, trace.actor, trace.project, trace.query) == ("search", "human:ana", "atlas", QUESTION)
-    assert (trace.session, trace.turn, trace.run, trace.k, trace.filters) == ("s", 3, "r1", 1, {"kinds": ["fact"]})
+    assert (trace.session, trace.turn, trace.run, trace.k, trace.filters) == ("s", 3, "r1", 2, {"kinds": ["fact"]})
     assert (trace.position, trace.embedder, trace.withheld) == (found.position, "provider=test;model=words", 0)
     assert gateway.complete((found.trace_id or "")[:-3]) == (found.trace_id,)
 

@@ -110,21 +110,19 @@ def test_entries_that_others_anchor_while_one_follows_are_no_loss(
     gateway: Gateway, other: Other, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given two appends elsewhere, after the anchor and after the head were read here, then nothing is called lost."""
-    head, after = Store.head, Store.after
-    appends = iter((head, after))
+    read, appends = Store.tip, iter(("before the head", "before the page"))
 
-    def interrupted(read: Callable[..., Any]) -> Callable[..., Any]:
-        def method(store: Store, *args: Any, **keywords: Any) -> Any:
-            if next(appends, None) is not None:
-                assert "ok" in other.do("correct", "m", f"before {read.__name__}")
-            return read(store, *args, **keywords)
+    def interrupted(store: Store, position: int, limit: int) -> Any:
+        if (text := next(appends, None)) is None:
+            return read(store, position, limit)
+        assert "ok" in other.do("correct", "m", text)
+        row, last, _ = read(store, position, limit)
+        assert "ok" in other.do("correct", "m", next(appends))
+        return row, last, store.after(position, limit)
 
-        return method
+    monkeypatch.setattr(Store, "tip", interrupted)
 
-    monkeypatch.setattr(Store, "head", interrupted(head))
-    monkeypatch.setattr(Store, "after", interrupted(after))
-
-    assert gateway.show("m").content == "before after"
+    assert gateway.show("m").content == "before the page"
 
 
 def test_names_given_elsewhere_are_known_here(gateway: Gateway, other: Other) -> None:
