@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -40,7 +40,7 @@ _WHOLE = (
 )  # fmt: skip
 
 
-class Link(NamedTuple):
+class Link(Struct, frozen=True, gc=False):
     """What the anchor keeps of one verified entry."""
 
     position: int

@@ -16,7 +16,8 @@ _RANDOM_BITS = 80
 _DRAWN = 64
 _MILLISECONDS_MAX = 2**48 - 1
 _PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
-_SHIFTS = range(115, 4, -10)
+_SHIFTS = range(100, -1, -10)
+_LOW_BITS = 15
 
 
 def system_clock() -> datetime:
@@ -66,6 +67,7 @@ class UlidMint:
         self._clock = clock
         self._lock = threading.Lock()
         self._last = -1 << _RANDOM_BITS  # before every moment that an id can name
+        self._high, self._beginning = -1, ""  # of many ids that are counted up, all but the last characters is the same
 
     def __call__(self) -> str:
         with self._lock:
@@ -75,8 +77,11 @@ class UlidMint:
             else:
                 self._last += 1
             number = self._last
-        pairs = [_PAIRS[number >> shift & 1023] for shift in _SHIFTS]
-        return f"{_ALPHABET[number >> 125]}{''.join(pairs)}{_ALPHABET[number & 31]}"
+            if number >> _LOW_BITS != self._high:
+                self._high = number >> _LOW_BITS
+                pairs = [_PAIRS[self._high >> shift & 1023] for shift in _SHIFTS]
+                self._beginning = f"{_ALPHABET[number >> 125]}{''.join(pairs)}"
+            return f"{self._beginning}{_PAIRS[number >> 5 & 1023]}{_ALPHABET[number & 31]}"
 
 
 new_ulid = UlidMint()

@@ -26,7 +26,7 @@ LOCK_TIMEOUT_MS = "5000"
 GAP_MAX = 5_000  # entries of others that are followed under the lock; more of them are followed before it
 LOCKED_GROUPS = 64  # after a lost race so many groups lock the head; each that met nobody takes eight off
 MET_NOBODY = 8
-PART_APPENDS = 250  # of a page; the next part is sealed while the server stores one
+PART_APPENDS = 125  # of a page: as many as a socket takes at once, while the server works for those before them
 
 Linked = list[tuple[Waiting, list[Sealed]]]
 
@@ -107,16 +107,15 @@ class Storing:
         While the server stores a part of them, the next part is sealed.
         """
         coming, written = self.seal(drafts), list[list[Sealed]]()
-        sealed = [*islice(coming, PART_APPENDS)]
 
-        def seal_further() -> None:
-            sealed.extend(islice(coming, PART_APPENDS))
+        def parts() -> Iterator[list[Write]]:
+            while part := [*islice(coming, PART_APPENDS)]:
+                written.extend(part)
+                yield self._writes(row, [*chain.from_iterable(part)])
 
         try:
             with self.store.transaction() as connection:
-                while part := sealed[len(written) :]:
-                    written += part
-                    self._on(connection).run(self._writes(row, [*chain.from_iterable(part)]), seal_further)
+                self._on(connection).stream(parts())
         except psycopg.Error as error:
             if classify(error) is Failure.REFUSED:
                 raise meaning(error, row.seq + 1) from error
