@@ -31,7 +31,7 @@ def stamp(moment: datetime) -> str:
     """Return `moment` as the ledger writes it: `2026-01-02T03:04:05.000006Z`. A naive time is a ValueError."""
     if moment.tzinfo is None:
         raise ValueError("a time without a zone names no moment")
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 class Chance:

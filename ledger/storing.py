@@ -19,7 +19,7 @@ from ledger.flush import Flush
 from ledger.sealing import Draft, Sealed, Sealer, Tip, prepare
 from ledger.store import QUERIES, Database, HeadRow, Row, Store, Stored, Write, no_head_row
 from ledger.verified import Recorded, VerifiedLedger
-from ledger.waiting import Appended, Conflicted, Group, Replayed, Waiting
+from ledger.waiting import Appended, Conflicted, Group, Replayed, Waiting, answer_all
 from ledger.wire import integer
 
 LOCK_TIMEOUT_MS = "5000"
@@ -93,8 +93,7 @@ class Storing:
         try:
             self.keep()
         finally:
-            for one, sealed in stored:
-                one.answer(Appended([item.recorded for item in sealed]))
+            answer_all([(one, Appended([item.recorded for item in sealed])) for one, sealed in stored])
 
     def seal(self, drafts: Iterable[Draft]) -> Iterator[list[list[Sealed]]]:
         """Yield each draft's entries as they would be stored next, a part of the drafts at a time; nothing is stored.
