@@ -6,7 +6,8 @@ was there before is never part of a cycle, so the garbage collector need not loo
 of the time of a bulk append.
 """
 
-from typing import Annotated, Self
+from functools import cache
+from typing import Annotated, Self, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
@@ -80,6 +81,9 @@ class ScopeIds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc
     user: str | None
 
 
+_TEXTS = (str, str | None, tuple[str, ...], ScopeIds)
+
+
 class Reason(Payload, frozen=True, kw_only=True):
     """The payload of an event that adds nothing but why."""
 
@@ -107,7 +111,7 @@ class Event(Struct, frozen=True, kw_only=True, gc=False):
 def settled(facts: Facts, first: int) -> Facts:
     """Return `facts` with absolute positions, for an append whose first event takes position `first`."""
     changes: dict[str, object] = {}
-    for field in facts.__struct_fields__:
+    for field in _fields_with_positions(type(facts)):
         match getattr(facts, field):
             case Standing() as standing if _is_open(standing.content_seq) or _is_open(standing.meta_seq):
                 changes[field] = msgspec.structs.replace(
@@ -122,6 +126,13 @@ def settled(facts: Facts, first: int) -> Facts:
             case _:
                 pass
     return msgspec.structs.replace(facts, **changes) if changes else facts
+
+
+@cache
+def _fields_with_positions(kind: type[Facts]) -> tuple[str, ...]:
+    """Return the fields in which a position may lie: all but those that are texts by their type."""
+    types = get_type_hints(kind)
+    return tuple(field for field in kind.__struct_fields__ if types[field] not in _TEXTS)
 
 
 def _settle_since(part: Move | Edge, first: int) -> Move | Edge:
