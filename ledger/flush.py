@@ -30,6 +30,7 @@ class Flush:
         self._pgconn = connection.pgconn
         self._prepare = prepare
         self._names: dict[bytes, bytes] = {}
+        self._fresh: list[bytes] = []  # what this flush is the first to name
         self._numbers = count()  # a name is not used again, even if it was never prepared
 
     def run(self, writes: Sequence[Write], meanwhile: Callable[[], None] | None = None) -> list[PGresult]:
@@ -58,7 +59,7 @@ class Flush:
     @contextmanager
     def _pipeline(self) -> Generator[None]:
         self._pgconn.enter_pipeline_mode()
-        self._fresh: list[bytes] = []
+        self._fresh.clear()
         try:
             yield
         except BaseException:

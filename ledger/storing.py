@@ -13,6 +13,7 @@ import psycopg
 from psycopg.pq.abc import PGresult
 
 from ledger.appending import PROJECTOR_VERSION, Failure, Projector, classify, group_writes, meaning, other_version
+from ledger.chain import broken
 from ledger.clock import Clock, stamp
 from ledger.errors import CorrigendaError
 from ledger.flush import Flush
@@ -185,6 +186,8 @@ class Storing:
         if len(page) == GAP_MAX:
             row, page = self._ledger.catch_up_with(self.store), []
         self._follow(row, page)
+        if self.store.goes_on_above(row.seq):
+            raise broken(row.seq + 1, "chain", "nothing above the head", "an entry")
         return row
 
     def _locked(

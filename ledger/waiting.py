@@ -135,15 +135,15 @@ Group = list[Waiting]
 
 def answer_all(answers: Sequence[tuple[Waiting, Outcome]]) -> None:
     """Say what became of some appends. Only the first caller is woken here: each wakes the next."""
+    awaited = [(one.future, outcome) for one, outcome in answers if isinstance(one.future, Awaited) and one.is_open]
     behind: Awaited | None = None
-    for one, outcome in reversed(answers):
-        if isinstance(one.future, Awaited) and one.is_open:
-            one.future.set_before(outcome, behind)
-            behind = one.future
-        else:
-            one.answer(outcome)
+    for one, outcome in reversed(awaited):
+        one.set_before(outcome, behind)
+        behind = one
     if behind is not None:
         behind.wake()
+    for one, outcome in answers:
+        one.answer(outcome)  # the others, in their order
 
 
 def fail(group: Sequence[Waiting], error: Exception) -> None:
