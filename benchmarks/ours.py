@@ -86,22 +86,21 @@ class RawLedger:
 
     @contextmanager
     def pages(self, size: int) -> Generator[Append]:
-        """Give a caller whose every call is `size` appends in one transaction."""
+        """Give a caller whose every call is `size` appends in one transaction, as an import makes them."""
         event = self._told if self._models else self._stated
 
         def append() -> None:
-            drafts = [self._draft(event(number)) for number in range(size)]
-            with self.committer.hold() as held:
-                held.store(drafts)
+            with self.committer.hold(more=True) as held:
+                held.store(self._draft(event(number)) for number in range(size))
 
         yield append
+        self.committer.settle()
 
     def remember_page(self, numbers: Iterable[int], scope: ScopeIds) -> dict[str, str]:
         """Remember the text of each number in one transaction, and return the texts by their content digest."""
         texts = [content(number) for number in numbers]
-        drafts = [self._draft(self._remembered(told, scope)) for told in texts]
         with self.committer.hold() as held:
-            held.store(drafts)
+            held.store(self._draft(self._remembered(told, scope)) for told in texts)
         return {self.ledger.keys.content(scope.project, told): told for told in texts}
 
     def _draft(self, event: tuple[str, Event]) -> Draft:

@@ -5,7 +5,7 @@ run came, each row is stored once. What is stored already is looked up under the
 page is decided.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import islice
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from ledger.digest import public
 from ledger.errors import CorrigendaError, IntegrityError, UnavailableError, refuse
 from ledger.memories import Command, Correct, Remember, Retire, RevisionText
 from ledger.message import ScopeIds
+from ledger.sealing import Draft
 from ledger.verified import VerifiedLedger
 
 Progress = Callable[[int, int], None]
@@ -53,13 +54,16 @@ class PepImport:
     def run(self, progress: Progress | None = None) -> ImportReport:
         """Carry the plan out, and report."""
         done = 0
-        for steps in _pages(plan(self._rows)):
-            self._carry_out(steps)
-            done += sum(1 for step in steps if isinstance(step, Store))
-            if progress:
-                progress(done, len(self._rows))
-            if self._has_stopped:
-                break
+        try:
+            for steps in _pages(plan(self._rows)):
+                self._carry_out(steps)
+                done += sum(1 for step in steps if isinstance(step, Store))
+                if progress:
+                    progress(done, len(self._rows))
+                if self._has_stopped:
+                    break
+        finally:
+            self._writer.settle()
         row = self._ledger.store.head()
         return ImportReport(
             **self._counts,
@@ -84,19 +88,23 @@ class PepImport:
     def _carry_out(self, steps: Sequence[Step]) -> None:
         """Decide and store one page of steps, those left out that are stored already; end early if that was asked."""
         acts = [step for step in steps if not isinstance(step, BadRow)]
-        with self._writer.hold() as (held, page):
+        with self._writer.hold(more=True) as (held, page):
             known = self._ledger.walk.carried_out(self._request(act.key) for act in acts)
-            behind = self._behind(acts)
-            for step in steps:
-                if isinstance(step, BadRow):
-                    self._refuse(step.number, step.code, step.message)
-                elif self._request(step.key) in known or (isinstance(step, Store) and step.row.number in behind):
-                    self._count(step, stored=False)
-                else:
-                    self._decide(page, step)
-                if self._has_stopped:
-                    break
-            held.store(page.drafts)
+            held.store(self._decided(page, steps, known.keys(), self._behind(acts)))
+
+    def _decided(self, page: Page, steps: Sequence[Step], known: Set[str], behind: Set[int]) -> Iterator[Draft]:
+        """Yield the appends of a page of steps, each decided when it is asked for."""
+        for step in steps:
+            if isinstance(step, BadRow):
+                self._refuse(step.number, step.code, step.message)
+            elif self._request(step.key) in known or (isinstance(step, Store) and step.row.number in behind):
+                self._count(step, stored=False)
+            else:
+                before = len(page.drafts)
+                self._decide(page, step)
+                yield from page.drafts[before:]
+            if self._has_stopped:
+                return
 
     def _behind(self, acts: Sequence[Act]) -> frozenset[int]:
         """Return the numbers of rows that are stored, or lie behind a stored row of their lineage."""

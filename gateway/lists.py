@@ -6,7 +6,7 @@ A page is read at the position of the first one, so nothing that happens meanwhi
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from gateway.cursors import Cursors, Place, reached
 from gateway.names import Names, References, no_such_project
@@ -215,7 +215,7 @@ def _act(
     view: LineageView, item: Recorded, revision: str, before: Values | None, after: Values, show: Any
 ) -> RevisionAct:
     envelope = item.entry.envelope
-    told = item._replace(payload=None) if envelope.seq in view.untold else item
+    told = structs.replace(item, payload=None) if envelope.seq in view.untold else item
     retired_by, similarity = invalidation(told)
     edges: tuple[Edge, ...] = getattr(envelope.facts, "edges", ())
     contradicted = [edge for edge in edges if edge.kind == "conflicts" and edge.since is None]

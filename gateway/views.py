@@ -260,7 +260,7 @@ def revision_reply(lineage: LineageView, item: RevisionState, show: Callable[[st
 def audit(lineage: LineageView, show: Callable[[str], str]) -> tuple[AuditEntry, ...]:
     """Return a lineage's events, oldest first, as an auditor reads them."""
     return tuple(
-        audit_entry(item if at not in lineage.untold else item._replace(payload=None), show)
+        audit_entry(item if at not in lineage.untold else msgspec.structs.replace(item, payload=None), show)
         for at, item in sorted(lineage.recorded.items())
     )
 

@@ -95,15 +95,22 @@ class Writer:
         self._committer.close()
 
     @contextmanager
-    def hold(self) -> Generator[tuple[Held, Page]]:
-        """Lock the head for a page of appends; what they leave is remembered once they are committed."""
+    def hold(self, *, more: bool = False) -> Generator[tuple[Held, Page]]:
+        """Lock the head for a page of appends; what they leave is remembered once they are committed.
+
+        With `more` to come, `settle` has to be called before any of them is answered.
+        """
         with self.lock:
-            with self._committer.hold() as held:
+            with self._committer.hold(more=more) as held:
                 page = self._page()
                 yield held, page
             if held.stored:
                 page.keep()
                 self.reached = self._ledger.walk.position
+
+    def settle(self) -> None:
+        """Give the anchor what pages with more to come have left."""
+        self._committer.settle()
 
     def _write_once(self, keyed: _Keyed) -> Receipt | None:
         """Decide and store; None if what was decided on has changed meanwhile."""

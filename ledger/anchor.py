@@ -15,13 +15,13 @@ from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from ledger import anchor_file, tree
-from ledger.anchor_file import LEAF_BYTES, STATEMENTS, Unusable, checksum
+from ledger.anchor_file import LEAF_BYTES, STATEMENTS, Unusable, checksum, checksum_of_texts
 from ledger.chain import Entry, Head, StreamHead
 from ledger.digest import leaf, node
 from ledger.message import Move
@@ -40,7 +40,7 @@ _WHOLE = (
 )  # fmt: skip
 
 
-class Link(NamedTuple):
+class Link(Struct, frozen=True, gc=False):
     """What the anchor keeps of one verified entry."""
 
     position: int
@@ -373,7 +373,9 @@ class Anchor:
         self._append_leaves(links[0].position, b"".join(link.leaf for link in links), last)
         ends = {link.stream: link.end for link in links}
         self._each("write_streams", _rows((name, e.version, e.position, e.hash.hex()) for name, e in ends.items()))
-        self._each("insert_requests", _rows((link.request, link.position) for link in links if link.request))
+        # In the table's order: of requests, which are hashes, neighbours then share the pages that they go to.
+        requests = sorted((link.request, link.position) for link in links if link.request)
+        self._each("insert_requests", _rows(requests))
         self._each("insert_revisions", _rows((revision, link.stream) for link in links for revision in link.revisions))
         size, head = links[-1].position + 1, links[-1].hash
         self._do("write_state", size, head, checksum(size, head, state.incarnation, state.trust))
@@ -469,7 +471,7 @@ def _json(value: Sequence[object]) -> str:
 
 
 def _rows(rows: Iterable[tuple[str | int, ...]]) -> list[Row]:
-    return [(*row, checksum(*row)) for row in rows]
+    return [(*row, checksum_of_texts(*row)) for row in rows]
 
 
 def _lineages(rows: Iterable[Row]) -> dict[str, str]:

@@ -24,6 +24,7 @@ LEAVES_PER_ROW = 256
 LEAF_BYTES = 32
 
 STATEMENTS = load("ledger", "anchor.sql")
+_JOINED = ["%r," * many for many in range(8)]
 _TABLES = [name for name in STATEMENTS if name.startswith("make_")]
 
 
@@ -77,8 +78,13 @@ def checksum(*columns: str | int | bytes) -> int:
     """Return what ends a row, so that bytes which a disk gives back wrong are noticed when they are read."""
     crc = 0
     for column in columns:
-        crc = zlib.crc32(column if isinstance(column, bytes) else f"{column!r},".encode(), crc)
+        crc = zlib.crc32(column if type(column) is bytes else f"{column!r},".encode(), crc)
     return crc
+
+
+def checksum_of_texts(*columns: str | int) -> int:
+    """Return the same for columns without bytes, of which many rows are written at once, in half the time."""
+    return zlib.crc32((_JOINED[len(columns)] % columns).encode())
 
 
 def make(path: Path, *, ledger: str, origin: str, trust: str) -> None:

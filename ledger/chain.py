@@ -12,7 +12,7 @@ from ledger.errors import failure
 from ledger.message import Facts
 
 
-class Envelope(Struct, frozen=True, kw_only=True):
+class Envelope(Struct, frozen=True, kw_only=True, gc=False):
     """The hashed part of an event, parsed. Every field as FORMAT.md §3 lists it; hashes are hex."""
 
     actor: str
@@ -38,7 +38,7 @@ class Envelope(Struct, frozen=True, kw_only=True):
     v: int
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class Entry(Struct, frozen=True, kw_only=True, gc=False):
     """One event as it lies in the ledger: parsed, with its bytes, its hashes and its seal."""
 
     envelope: Envelope
@@ -53,14 +53,14 @@ class Entry(Struct, frozen=True, kw_only=True):
         return self.envelope.seq
 
 
-class Head(Struct, frozen=True):
+class Head(Struct, frozen=True, gc=False):
     """How many entries there are, and the hash of the last one."""
 
     size: int
     hash: bytes
 
 
-class StreamHead(Struct, frozen=True):
+class StreamHead(Struct, frozen=True, gc=False):
     """How many entries a stream has (its version), where its last one is, and that one's stream hash."""
 
     version: int

@@ -367,12 +367,12 @@ def _check_canonical(value: Struct, raw: bytes) -> None:
 
 
 def _is_sound(raw: bytes, limit: int) -> bool:
-    # The look for a backslash is the quick one: most envelopes hold no escape at all.
-    return len(raw) <= limit and not (_BACKSLASH in raw and _holds_nul(raw))
+    return len(raw) <= limit and not _holds_nul(raw)
 
 
 def _holds_nul(raw: bytes) -> bool:
-    return _NUL in raw and _NUL in raw.replace(rb"\\", b"")
+    # The look for a backslash is the quick one: most texts hold no escape at all.
+    return _BACKSLASH in raw and _NUL in raw and _NUL in raw.replace(rb"\\", b"")
 
 
 def _too_large(what: str, found: int, limit: int) -> None:

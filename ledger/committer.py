@@ -16,12 +16,10 @@ import psycopg
 
 from ledger import driver, flush
 from ledger.appending import (
-    PROJECTOR_VERSION,
     Failure,
     Projector,
     is_about_all,
     meaning,
-    other_version,
 )
 from ledger.clock import Clock
 from ledger.errors import CorrigendaError, UnavailableError, failure, refuse
@@ -80,23 +78,31 @@ class Committer:
         return awaited.result(patience_s)
 
     @contextmanager
-    def hold(self) -> Generator[Held]:
-        """Lock the head for a page of appends decided one on the other. What waits comes first, for a while."""
+    def hold(self, *, more: bool = False) -> Generator[Held]:
+        """Lock the head for a page of appends decided one on the other. What waits comes first, for a while.
+
+        With `more` to come, the anchor is given the page while the next one is committed, or by `settle`: before that
+        none of its appends may be answered.
+        """
         patience = time.monotonic() + YIELD_S
         while not self._line.is_empty and time.monotonic() < patience:
             time.sleep(0.001)
         store = self._storing.store
         with self._next, self._turn:
-            with store.transaction():
-                store.head(lock=True)
-                row = self._ledger.catch_up_with(store)
-                if row.projector != PROJECTOR_VERSION:
-                    raise other_version(row.projector)
-                held = Held(row, self._storing)
+            with store.transaction() as connection:
+                row = self._storing.lock(connection)
+                held = Held(connection, row, self._storing)
                 yield held
+                self._storing.commit(connection)
             if held.stored:
                 self._storing.take(held.stored, row)
+            if not more:
                 self._storing.keep()
+
+    def settle(self) -> None:
+        """Give the anchor what a page with more to come has left."""
+        with self._next, self._turn:
+            self._storing.keep()
 
     def close(self) -> None:
         """Store what waits, and let go of the connection."""

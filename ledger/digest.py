@@ -24,7 +24,7 @@ _SEAL_KEY = "corrigenda 2026 seal key v1"
 _NAMING_KEY = "corrigenda 2026 naming key v1"
 _KEY_ID = "corrigenda 2026 key id v1"
 
-# Copied for every event: a hasher that has its context already begins in half the time.
+# Copied for every event: a hasher that has its context, or its key, already begins in half the time.
 _LINKS = blake3(derive_key_context=_LINK)
 _STREAM_LINKS = blake3(derive_key_context=_STREAM_LINK)
 
@@ -87,11 +87,12 @@ class LedgerKeys:
     def __init__(self, *, seal_secret: bytes, naming_secret: bytes, ledger: str) -> None:
         self._seal_key = _derive(_SEAL_KEY, seal_secret, ledger)
         self._naming_key = _derive(_NAMING_KEY, naming_secret, ledger)
+        self._seals, self._names = blake3(key=self._seal_key), blake3(key=self._naming_key)
         self.key_id = blake3(self._seal_key, derive_key_context=_KEY_ID).digest()[:8]
 
     def seal(self, event_hash: bytes) -> bytes:
         """Return the 40-byte seal of an event: 8 bytes of key id, 32 of keyed hash."""
-        return self.key_id + blake3(event_hash, key=self._seal_key).digest()
+        return self.key_id + self._seals.copy().update(event_hash).digest()
 
     def is_sealed(self, event_hash: bytes, seal: bytes) -> bool:
         """Report whether the seal is this ledger key's for this event."""
@@ -99,7 +100,7 @@ class LedgerKeys:
 
     def keyed(self, purpose: str, *parts: str) -> bytes:
         """Return the 32-byte look-up digest of `parts`, framed as a JSON array that begins with the purpose."""
-        return blake3(_frame(purpose, *parts), key=self._naming_key).digest()
+        return self._names.copy().update(_frame(purpose, *parts)).digest()
 
     def name(self, kind: str, parent: str, name: str) -> str:
         """Return the stream of a name: two processes that assign it meet in the same stream."""

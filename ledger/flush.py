@@ -5,7 +5,7 @@ waits for all answers. What fails makes the server pass over all that comes behi
 """
 
 import select
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from itertools import count
 
@@ -29,6 +29,7 @@ class Flush:
         self._pgconn = connection.pgconn
         self._prepare = prepare
         self._names: dict[bytes, bytes] = {}
+        self._fresh: list[bytes] = []  # what this flush is the first to name
         self._numbers = count()  # a name is not used again, even if it was never prepared
 
     def run(self, writes: Sequence[Write], meanwhile: Callable[[], None] | None = None) -> list[PGresult]:
@@ -38,44 +39,52 @@ class Flush:
         A connection that is lost, or a server that says nothing for 30 s, is psycopg.OperationalError: whether a COMMIT
         in the flush took effect is then not known.
         """
-        statements = [statement(write.query) for write in writes]
-        # All of it before anything is sent: a value that cannot be sent then costs no connection.
-        encoded = [one.encode(write.params) for one, write in zip(statements, writes, strict=True)]
-        if self._prepare:
-            self._prepare_new(statements)
+        encoded = _encoded(writes)  # before anything is sent: a value that cannot be sent then costs no connection
         with self._pipeline():
-            for one, params in zip(statements, encoded, strict=True):
-                self._send(one, params)
+            self._send(encoded)
             return self._answers(meanwhile)
+
+    def stream(self, parts: Iterable[Sequence[Write]]) -> None:
+        """Send statements as they are made: the server works for one part while the next is made. Errors: as `run`.
+
+        What the making of a part raises costs the connection, and so the transaction.
+        """
+        with self._pipeline():
+            for writes in parts:
+                self._send(_encoded(writes))
+                self._pgconn.flush()  # what the server does not take yet goes with the next part
+            self._answers()
 
     @contextmanager
     def _pipeline(self) -> Generator[None]:
         self._pgconn.enter_pipeline_mode()
+        self._fresh.clear()
         try:
             yield
+        except BaseException:
+            for sql in self._fresh:
+                self._names.pop(sql)
+            raise
         finally:
             if self._pgconn.status == pq.ConnStatus.OK:
                 self._leave()
 
-    def _send(self, one: Statement, params: list[bytes | None]) -> None:
-        formats = [_BINARY] * len(params)
-        if self._prepare:
-            self._pgconn.send_query_prepared(self._names[one.sql], params, formats, _BINARY)
-        else:
-            self._pgconn.send_query_params(one.sql, params, one.oids, formats, _BINARY)
+    def _send(self, encoded: Iterable[tuple[Statement, list[bytes | None]]]) -> None:
+        for one, params in encoded:
+            formats = [_BINARY] * len(params)
+            if self._prepare:
+                self._pgconn.send_query_prepared(self._name(one), params, formats, _BINARY)
+            else:
+                self._pgconn.send_query_params(one.sql, params, one.oids, formats, _BINARY)
 
-    def _prepare_new(self, statements: Sequence[Statement]) -> None:
-        """Leave on the server what is not there yet, all in one round trip."""
-        fresh = {
-            one.sql: (one, b"corrigenda_%d" % next(self._numbers)) for one in statements if one.sql not in self._names
-        }
-        if not fresh:
-            return
-        with self._pipeline():
-            for one, name in fresh.values():
-                self._pgconn.send_prepare(name, one.sql, one.oids)
-            self._answers()
-        self._names.update((sql, name) for sql, (_, name) in fresh.items())
+    def _name(self, one: Statement) -> bytes:
+        """Return under which name the server knows a statement by the time that it comes to it."""
+        name = self._names.get(one.sql)
+        if name is None:
+            name = self._names[one.sql] = b"corrigenda_%d" % next(self._numbers)
+            self._fresh.append(one.sql)
+            self._pgconn.send_prepare(name, one.sql, one.oids)
+        return name
 
     def _answers(self, meanwhile: Callable[[], None] | None = None) -> list[PGresult]:
         answers: list[PGresult] = []
@@ -96,7 +105,8 @@ class Flush:
                 break
             self._pgconn.get_result()  # None, which ends a statement's answers: it is there, and need not be waited for
             if status in _GOOD:
-                answers.append(answer)
+                if answer.command_status:  # what was only prepared was no command
+                    answers.append(answer)
             elif status != ExecStatus.PIPELINE_ABORTED and failed is None:
                 failed = answer
         if failed is not None:
@@ -123,3 +133,7 @@ class Flush:
             self._pgconn.exit_pipeline_mode()
         except psycopg.OperationalError:
             self._pgconn.finish()  # interrupted between sending and the last answer: nobody may use it any more
+
+
+def _encoded(writes: Sequence[Write]) -> list[tuple[Statement, list[bytes | None]]]:
+    return [(one, one.encode(write.params)) for one, write in ((statement(write.query), write) for write in writes)]

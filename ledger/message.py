@@ -1,10 +1,13 @@
 """What an event is made of: facts that are never erased, and a payload that can be (EVENTS.md, FORMAT.md §3).
 
 Field names stand sorted in every struct, and nothing is ever left out: the order and presence of fields are the
-bytes that get hashed. A struct here must never get `omit_defaults`, `rename` or a tag.
+bytes that get hashed. A struct here must never get `omit_defaults`, `rename` or a tag. What is frozen and made of what
+was there before is never part of a cycle, so the garbage collector need not look at it (`gc=False`): it took an eighth
+of the time of a bulk append.
 """
 
-from typing import Annotated, Self
+from functools import cache
+from typing import Annotated, Self, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
@@ -15,15 +18,15 @@ Position = Annotated[int, Meta(ge=-INTEGER_MAX, le=INTEGER_MAX)]
 Count = Annotated[int, Meta(ge=0, le=INTEGER_MAX)]
 
 
-class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     """The half of an event that stays: opaque ids, enums, positions and digests."""
 
 
-class Payload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Payload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     """The half that can be erased: every text, and every name or number that a caller chose."""
 
 
-class Values(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Values(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """Where a revision stands: `[state, trust, floor]`."""
 
     state: str
@@ -36,7 +39,7 @@ class Values(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
         return self.state == "active" and self.trust != "revoked"
 
 
-class Move(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Move(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     """One revision going from one standing to another; `since` is where the interval that ends now began."""
 
     after: Values
@@ -46,7 +49,7 @@ class Move(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     version: Count
 
 
-class Edge(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Edge(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """`[kind, newer, older, since]`: `since` is null when stated; when withdrawn, where it was stated."""
 
     kind: str
@@ -55,7 +58,7 @@ class Edge(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     since: Position | None
 
 
-class Standing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Standing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     """What the event leaves behind for its lineage: the head and where its content and metadata are, or nothing."""
 
     content_seq: Position | None
@@ -68,7 +71,7 @@ class Standing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 HEADLESS = Standing(content_seq=None, floor=None, head=None, meta_seq=None, trust=None)
 
 
-class ScopeIds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScopeIds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     """The scope of a record, as ids of ours. Every look-up is keyed by the whole of it."""
 
     agent: str | None
@@ -78,13 +81,16 @@ class ScopeIds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     user: str | None
 
 
+_TEXTS = (str, str | None, tuple[str, ...], ScopeIds)
+
+
 class Reason(Payload, frozen=True, kw_only=True):
     """The payload of an event that adds nothing but why."""
 
     reason: str | None
 
 
-class Event(Struct, frozen=True, kw_only=True):
+class Event(Struct, frozen=True, kw_only=True, gc=False):
     """One event, decided or read back.
 
     `position` is absolute once the event is in the ledger. Before that it is −1−i for the i-th event of its append,
@@ -105,15 +111,15 @@ class Event(Struct, frozen=True, kw_only=True):
 def settled(facts: Facts, first: int) -> Facts:
     """Return `facts` with absolute positions, for an append whose first event takes position `first`."""
     changes: dict[str, object] = {}
-    for field in facts.__struct_fields__:
+    for field in _fields_with_positions(type(facts)):
         match getattr(facts, field):
-            case Standing() as standing:
+            case Standing() as standing if _is_open(standing.content_seq) or _is_open(standing.meta_seq):
                 changes[field] = msgspec.structs.replace(
                     standing,
                     content_seq=_settle(standing.content_seq, first),
                     meta_seq=_settle(standing.meta_seq, first),
                 )
-            case [Move() | Edge(), *_] as parts:
+            case [Move() | Edge(), *_] as parts if any(_is_open(part.since) for part in parts):
                 changes[field] = tuple(_settle_since(part, first) for part in parts)
             case int() as position if position < 0:
                 changes[field] = _absolute(position, first)
@@ -122,10 +128,21 @@ def settled(facts: Facts, first: int) -> Facts:
     return msgspec.structs.replace(facts, **changes) if changes else facts
 
 
+@cache
+def _fields_with_positions(kind: type[Facts]) -> tuple[str, ...]:
+    """Return the fields in which a position may lie: all but those that are texts by their type."""
+    types = get_type_hints(kind)
+    return tuple(field for field in kind.__struct_fields__ if types[field] not in _TEXTS)
+
+
 def _settle_since(part: Move | Edge, first: int) -> Move | Edge:
     if part.since is None or part.since >= 0:
         return part
     return msgspec.structs.replace(part, since=_absolute(part.since, first))
+
+
+def _is_open(position: int | None) -> bool:
+    return position is not None and position < 0
 
 
 def _settle(position: int | None, first: int) -> int | None:

@@ -5,7 +5,6 @@ prepared, by whoever asks for it; linking has to wait for its turn and is kept s
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -13,11 +12,11 @@ from ledger import codec, digest
 from ledger.chain import NO_STREAM, Entry, Envelope, Head, StreamHead
 from ledger.clock import Chance
 from ledger.digest import LedgerKeys
-from ledger.message import Event
+from ledger.message import Event, Facts, settled
 from ledger.verified import Recorded
 
 
-class Draft(Struct, frozen=True, kw_only=True):
+class Draft(Struct, frozen=True, kw_only=True, gc=False):
     """One append, decided: its events with their streams, who makes it, under which request, and what it rests on.
 
     `reads` is the version of every stream that the decision looked at, written to or not: it is stored only while all
@@ -40,7 +39,7 @@ class Draft(Struct, frozen=True, kw_only=True):
         return {stream for stream, _ in self.events} | self.reads.keys()
 
 
-class Part(NamedTuple):
+class Part(Struct, frozen=True, gc=False):
     """One event of a draft with its payload's salt, bytes and commitment."""
 
     stream: str
@@ -50,7 +49,7 @@ class Part(NamedTuple):
     commitment: str | None
 
 
-class Prepared(Struct, frozen=True):
+class Prepared(Struct, frozen=True, gc=False):
     """A draft that needs no more than its place in the chain."""
 
     draft: Draft
@@ -63,7 +62,7 @@ class Prepared(Struct, frozen=True):
         return objects + sum(len(part.body or b"") for part in self.parts)
 
 
-class Sealed(NamedTuple):
+class Sealed(Struct, frozen=True, gc=False):
     """One event as it is stored."""
 
     recorded: Recorded
@@ -122,7 +121,8 @@ class Sealer:
         sealed: list[Sealed] = []
         for index, part in enumerate(prepared.parts):
             end = ends.get(part.stream) or tip.end(part.stream)
-            one = self._seal(prepared.draft, index, part, end, head, part.event.settled(first), at)
+            facts = settled(part.event.facts, first)
+            one = self._seal(prepared.draft, index, part, end, head, facts, at)
             head = Head(head.size + 1, one.entry.hash)
             ends[part.stream] = StreamHead(end.version + 1, one.entry.position, one.entry.stream_hash)
             sealed.append(one)
@@ -130,12 +130,12 @@ class Sealer:
         tip.ends.update(ends)
         return sealed
 
-    def _seal(self, draft: Draft, index: int, part: Part, end: StreamHead, head: Head, event: Event, at: str) -> Sealed:
+    def _seal(self, draft: Draft, index: int, part: Part, end: StreamHead, head: Head, facts: Facts, at: str) -> Sealed:
         envelope = Envelope(
             actor=draft.actor,
             at=at,
             authn=draft.authn,
-            facts=event.facts,
+            facts=facts,
             log=self._origin,
             op=draft.op,
             op_count=len(draft.events),
@@ -150,8 +150,8 @@ class Sealer:
             stream=part.stream,
             stream_prev_b3=end.hash.hex(),
             stream_seq=end.version,
-            subjects=event.subjects,
-            type=codec.TAGS[type(event.facts)],
+            subjects=part.event.subjects,
+            type=codec.TAGS[type(facts)],
             v=codec.FORMAT_VERSION,
         )
         raw = codec.encode_envelope(envelope)
@@ -159,4 +159,4 @@ class Sealer:
         entry = Entry(
             envelope=envelope, raw=raw, hash=own, stream_hash=digest.stream_link(raw), seal=self._keys.seal(own)
         )
-        return Sealed(Recorded(entry, event.payload), part.salt, part.body, draft.objects.get(part.stream))
+        return Sealed(Recorded(entry, part.event.payload), part.salt, part.body, draft.objects.get(part.stream))

@@ -5,7 +5,7 @@ stream versions are looked up there, not in the database. An attempt that fails 
 not known; which of them, and what then, is the committer's to say.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 
@@ -13,21 +13,23 @@ import psycopg
 from psycopg.pq.abc import PGresult
 
 from ledger.appending import PROJECTOR_VERSION, Failure, Projector, classify, group_writes, meaning, other_version
+from ledger.chain import broken
 from ledger.clock import Clock, stamp
 from ledger.errors import CorrigendaError
 from ledger.flush import Flush
 from ledger.sealing import Draft, Sealed, Sealer, Tip, prepare
 from ledger.store import QUERIES, Database, HeadRow, Row, Store, Stored, Write, no_head_row
 from ledger.verified import Recorded, VerifiedLedger
-from ledger.waiting import Appended, Conflicted, Group, Replayed, Waiting
+from ledger.waiting import Appended, Conflicted, Group, Replayed, Waiting, answer_all
 from ledger.wire import integer
 
 LOCK_TIMEOUT_MS = "5000"
 GAP_MAX = 5_000  # entries of others that are followed under the lock; more of them are followed before it
 LOCKED_GROUPS = 64  # after a lost race so many groups lock the head; each that met nobody takes eight off
 MET_NOBODY = 8
-PART_APPENDS = 250  # of a page; the next part is sealed while the server stores one
+PART_APPENDS = 125  # of a page: as many as a socket takes at once, while the server works for those before them
 
+Connection = psycopg.Connection[Row]
 Linked = list[tuple[Waiting, list[Sealed]]]
 
 
@@ -92,36 +94,43 @@ class Storing:
         try:
             self.keep()
         finally:
-            for one, sealed in stored:
-                one.answer(Appended([item.recorded for item in sealed]))
+            answer_all([(one, Appended([item.recorded for item in sealed])) for one, sealed in stored])
 
-    def seal(self, drafts: Sequence[Draft]) -> Iterator[list[Sealed]]:
-        """Yield each draft's entries as they would be stored next, made when they are asked for; nothing is stored."""
-        (tip, _), at = self._tip(drafts), stamp(self._clock())
-        for draft in drafts:
-            yield self._sealer.seal(prepare(draft), tip, at)
+    def seal(self, drafts: Iterable[Draft]) -> Iterator[list[list[Sealed]]]:
+        """Yield each draft's entries as they would be stored next, a part of the drafts at a time; nothing is stored.
 
-    def write(self, row: HeadRow, drafts: Sequence[Draft]) -> list[list[Sealed]]:
+        They are asked for, and sealed, when a part is.
+        """
+        at, coming = stamp(self._clock()), iter(drafts)
+        tip: Tip | None = None
+        while part := [*islice(coming, PART_APPENDS)]:
+            head, ends, _ = self._ledger.walk.tip(_streams(part), ())
+            tip = Tip(head, ends) if tip is None else Tip(tip.head, ends | tip.ends)
+            yield [self._sealer.seal(prepare(draft), tip, at) for draft in part]
+
+    def write(self, connection: Connection, row: HeadRow, drafts: Iterable[Draft]) -> list[list[Sealed]]:
         """Store drafts on the walk's head inside the caller's transaction, and return each one's entries.
 
-        While the server stores a part of them, the next part is sealed.
+        While the server stores a part of them, the next part is asked for and sealed.
         """
-        coming, written = self.seal(drafts), list[list[Sealed]]()
-        sealed = [*islice(coming, PART_APPENDS)]
+        written: list[list[Sealed]] = []
 
-        def seal_further() -> None:
-            sealed.extend(islice(coming, PART_APPENDS))
+        def parts() -> Iterator[list[Write]]:
+            for part in self.seal(drafts):
+                written.extend(part)
+                yield self._writes(row, [*chain.from_iterable(part)])
 
         try:
-            with self.store.transaction() as connection:
-                while part := sealed[len(written) :]:
-                    written += part
-                    self._on(connection).run(self._writes(row, [*chain.from_iterable(part)]), seal_further)
+            self._on(connection).stream(parts())
         except psycopg.Error as error:
             if classify(error) is Failure.REFUSED:
                 raise meaning(error, row.seq + 1) from error
             raise
         return written
+
+    def commit(self, connection: Connection) -> None:
+        """Commit the caller's transaction. While the server sees to it, the anchor is given what was stored before."""
+        self._on(connection).run([_COMMIT], self.keep)
 
     def take(self, sealed: Sequence[Sealed], row: HeadRow) -> None:
         """Take over entries that were committed on the head row `row`; to `keep` them is the next thing to do."""
@@ -155,8 +164,7 @@ class Storing:
         """Lock the head, follow what others have appended, and commit on that."""
         after = self._ledger.walk.position
         try:
-            *_, locked, found = flush.run([_BEGIN, self._enter, *self._lock_writes(after)], meanwhile)
-            row, page = _head_row(locked), _page(found)
+            row, page = self._locked(flush, after, [_BEGIN, self._enter], meanwhile)
             if len(page) == GAP_MAX:  # too much to be followed while everybody waits
                 self._roll_back(flush)
                 self._ledger.catch_up()
@@ -172,10 +180,25 @@ class Storing:
             raise
         return self._stored(group, linked, row)
 
-    def _lock_writes(self, after: int) -> tuple[Write, Write]:
+    def lock(self, connection: Connection) -> HeadRow:
+        """Lock the head inside the caller's transaction, follow what others have appended, and return its row."""
+        row, page = self._locked(self._on(connection), self._ledger.walk.position)
+        if len(page) == GAP_MAX:
+            row, page = self._ledger.catch_up_with(self.store), []
+        self._follow(row, page)
+        if self.store.goes_on_above(row.seq):
+            raise broken(row.seq + 1, "chain", "nothing above the head", "an entry")
+        return row
+
+    def _locked(
+        self, flush: Flush, after: int, before: Sequence[Write] = (), meanwhile: Callable[[], None] | None = None
+    ) -> tuple[HeadRow, list[Stored]]:
+        """Lock the head in one flush, behind what comes `before`; return its row and the entries above a position."""
         ledger = self.store.ledger
         gap = {"ledger": ledger, "after": after, "until": after + GAP_MAX}
-        return Write(QUERIES["lock_head"], {"ledger": ledger}), Write(QUERIES["read_gap"], gap)
+        writes = [*before, Write(QUERIES["lock_head"], {"ledger": ledger}), Write(QUERIES["read_gap"], gap)]
+        *_, locked, found = flush.run(writes, meanwhile)
+        return _head_row(locked), _page(found)
 
     def _follow(self, row: HeadRow, page: Sequence[Stored]) -> None:
         """Follow entries that were read under the lock, and hold the head row against them."""
@@ -187,8 +210,9 @@ class Storing:
 
     def _link(self, group: Group) -> Linked:
         """Answer what must not be stored, and link the rest to the walk's head, in order."""
-        tip, done = self._tip([one.prepared.draft for one in group])
-        at = stamp(self._clock())
+        drafts = [one.prepared.draft for one in group]
+        head, ends, done = self._ledger.walk.tip(_streams(drafts), (draft.request for draft in drafts))
+        tip, at = Tip(head, ends), stamp(self._clock())
         mine: set[str] = set()
         linked: Linked = []
         for one in group:
@@ -209,12 +233,6 @@ class Storing:
                     mine.update(() if draft.request is None else (draft.request,))
         return linked
 
-    def _tip(self, drafts: Sequence[Draft]) -> tuple[Tip, dict[str, int]]:
-        """Return where drafts would be linked to, and the positions of those requests that were carried out before."""
-        streams = (stream for draft in drafts for stream in draft.streams)
-        head, ends, done = self._ledger.walk.tip(streams, (draft.request for draft in drafts))
-        return Tip(head, ends), done
-
     def _writes(self, row: HeadRow, sealed: Sequence[Sealed]) -> list[Write]:
         return group_writes(self.store.ledger, row, sealed, self._projectors)
 
@@ -225,7 +243,7 @@ class Storing:
         group.clear()
         return linked
 
-    def _on(self, connection: psycopg.Connection[Row]) -> Flush:
+    def _on(self, connection: Connection) -> Flush:
         if self._flush is None or self._flush.connection is not connection:
             self._flush = Flush(connection, prepare=not self.store.database.pooled)
         return self._flush
@@ -242,21 +260,29 @@ class Storing:
 class Held:
     """The locked head, for as long as the block runs."""
 
-    def __init__(self, row: HeadRow, storing: Storing) -> None:
+    def __init__(self, connection: Connection, row: HeadRow, storing: Storing) -> None:
         self.row = row
         self.stored: list[Sealed] = []
+        self._connection = connection
         self._storing = storing
 
     def would_be(self, draft: Draft) -> list[Recorded]:
         """Return an append's events as they would be stored, and store nothing."""
-        (sealed,) = self._storing.seal([draft])
+        ((sealed,),) = self._storing.seal([draft])
         return [item.recorded for item in sealed]
 
-    def store(self, drafts: Sequence[Draft]) -> list[list[Recorded]]:
-        """Store a page of appends, once per hold; they are committed when the block ends."""
-        groups = self._storing.write(self.row, drafts)
+    def store(self, drafts: Iterable[Draft]) -> list[list[Recorded]]:
+        """Store a page of appends, once per hold; they are committed when the block ends.
+
+        They are asked for a few at a time, and the server works meanwhile. If that raises, all of it is undone.
+        """
+        groups = self._storing.write(self._connection, self.row, drafts)
         self.stored = [*chain.from_iterable(groups)]
         return [[item.recorded for item in group] for group in groups]
+
+
+def _streams(drafts: Iterable[Draft]) -> set[str]:
+    return {stream for draft in drafts for stream in draft.streams}
 
 
 def _all(linked: Linked) -> list[Sealed]:

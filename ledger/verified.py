@@ -6,6 +6,8 @@ Every decision and every answer reads through this module, never through the sto
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from ledger.anchor import Anchor
 from ledger.chain import Entry, StreamHead, broken
 from ledger.codec import read_event, read_payload, scan_envelope
@@ -18,7 +20,7 @@ from ledger.walk import LEAF_BYTES, PAGE, Walk
 _PAGE = 500
 
 
-class Recorded(NamedTuple):
+class Recorded(Struct, frozen=True, gc=False):
     """An entry and its payload, both checked."""
 
     entry: Entry
@@ -76,7 +78,8 @@ class VerifiedLedger:
             walk.check_head(row)
             if page and page[-1].seq > row.seq:
                 raise broken(row.seq + 1, "chain", "nothing above the head", "an entry")
-            walk.keep()
+            if page:
+                walk.keep()
             self.head_row = row
 
     def take(self, entries: Sequence[Entry], row: HeadRow) -> None:

@@ -230,7 +230,8 @@ class Walk:
         self._ends[link.stream] = link.end
         if link.request is not None:
             self._requests[link.request] = link.position
-        self._lineages.update((revision, link.stream) for revision in link.revisions)
+        for revision in link.revisions:
+            self._lineages[revision] = link.stream
         self._head = head
 
     @contextmanager

@@ -103,11 +103,17 @@ def integer(raw: bytes | None) -> int:
 
 
 def _array(oid: int, encode: Encoder) -> Encoder:
-    def encoded(values: Sequence[Any]) -> bytes:  # Any: as Encoder
-        parts = [_element(None if value is None else encode(value)) for value in values]
-        return _HEADER(1, int(None in values), oid, len(values), 1) + b"".join(parts)
+    def elements(values: Sequence[Any]) -> bytes:  # Any: as Encoder
+        if values and values.count(values[0]) == len(values):  # as in most of a read model's columns
+            return _element(values[0], encode) * len(values)
+        if None in values:
+            return b"".join([_element(value, encode) for value in values])
+        parts = [b""] * (2 * len(values))
+        parts[1::2] = raw = [*map(encode, values)]
+        parts[::2] = map(_LENGTH, map(len, raw))
+        return b"".join(parts)
 
-    return encoded
+    return lambda values: _HEADER(1, int(None in values), oid, len(values), 1) + elements(values)
 
 
 def _numbers(oid: int, letter: str, width: int) -> Encoder:
@@ -125,8 +131,8 @@ def _numbers(oid: int, letter: str, width: int) -> Encoder:
     return encoded
 
 
-def _element(raw: bytes | None) -> bytes:
-    return _NULL if raw is None else _LENGTH(len(raw)) + raw
+def _element(value: Any, encode: Encoder) -> bytes:  # Any: as Encoder
+    return _NULL if value is None else _LENGTH(len(raw := encode(value))) + raw
 
 
 _SCALARS = {

@@ -501,7 +501,7 @@ def test_an_interrupt_while_following_leaves_nothing_half_taken(
 
     def of(entry: Entry) -> Link:
         links.append(entry.position)
-        return real(entry)._replace(revisions=Struck()) if len(links) == nth else real(entry)
+        return msgspec.structs.replace(real(entry), revisions=Struck()) if len(links) == nth else real(entry)
 
     monkeypatch.setattr(Link, "of", of)
     with pytest.raises(KeyboardInterrupt):

@@ -2,6 +2,7 @@
 
 import tracemalloc
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,44 @@ def test_a_held_page_with_one_that_is_too_large_leaves_nothing(appends: Appends,
     ]
     with refused("PAYLOAD_TOO_LARGE"), appends.committer.hold() as held:
         held.store(drafts)
+
+    assert last_position(ledger_url) == 0
+    assert appends.store("s") == [1]
+
+
+def test_a_page_with_more_to_come_is_anchored_with_the_next(appends: Appends) -> None:
+    """Given pages with more to come, the anchor has each once the next is committed, and the last once it is asked."""
+    anchor = appends.ledger.walk.anchor
+    reached: list[int] = []
+    for _ in range(3):
+        with appends.committer.hold(more=True) as held:
+            held.store([appends.draft("s"), appends.draft("t")])
+        reached.append(anchor.state().size)
+    assert (reached, appends.ledger.walk.head.size) == ([1, 3, 5], 7)
+
+    appends.committer.settle()
+    assert anchor.state().size == 7
+
+
+def test_an_append_behind_a_page_is_answered_when_the_anchor_holds_both(appends: Appends) -> None:
+    """Given a page with more to come, when another append is answered instead, then the anchor holds the page, too."""
+    with appends.committer.hold(more=True) as held:
+        held.store([appends.draft("s")])
+    assert appends.store("s") == [2]
+    assert appends.ledger.walk.anchor.state().size == 3
+
+
+@pytest.mark.parametrize("made", [0, 1, storing.PART_APPENDS, 2 * storing.PART_APPENDS + 1])
+def test_a_page_that_cannot_be_decided_to_its_end_leaves_nothing(appends: Appends, ledger_url: str, made: int) -> None:
+    """XC-01: given appends that are decided while others are stored, when that fails, nothing is there."""
+
+    def decided() -> Iterator[Draft]:
+        for _ in range(made):
+            yield appends.draft("s")
+        raise RuntimeError("cannot decide")
+
+    with pytest.raises(RuntimeError, match="cannot decide"), appends.committer.hold() as held:
+        held.store(decided())
 
     assert last_position(ledger_url) == 0
     assert appends.store("s") == [1]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from ledger import anchor_file, tree
 from ledger.anchor import Anchor, Unusable
@@ -85,7 +86,7 @@ def test_the_last_hash_counts_too() -> None:
     anchor = empty()
     anchor.extend(ALL[:5])
     with pytest.raises(Unusable, match="at position 4"):
-        anchor.extend([ALL[4]._replace(hash=GENESIS), ALL[5]])
+        anchor.extend([structs.replace(ALL[4], hash=GENESIS), ALL[5]])
 
 
 def test_a_gap_is_refused() -> None:
