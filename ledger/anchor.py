@@ -24,6 +24,7 @@ from ledger import anchor_file, tree
 from ledger.anchor_file import LEAF_BYTES, STATEMENTS, Unusable, checksum
 from ledger.chain import Entry, Head, StreamHead
 from ledger.digest import leaf, node
+from ledger.memories import PayloadErased
 from ledger.message import Move
 
 ROW_BITS = 8  # leaves lie in rows of 256, each the root of a subtree once it is full
@@ -50,6 +51,7 @@ class Link(NamedTuple):
     end: StreamHead
     request: str | None
     revisions: tuple[str, ...]
+    erased: tuple[int, ...] = ()  # positions whose payload the entry says is destroyed
 
     @classmethod
     def of(cls, entry: Entry) -> "Link":
@@ -64,6 +66,7 @@ class Link(NamedTuple):
             end=StreamHead(envelope.stream_seq + 1, envelope.seq, entry.stream_hash),
             request=envelope.request,
             revisions=tuple(move.revision for move in moves if move.before is None),
+            erased=envelope.facts.positions if isinstance(envelope.facts, PayloadErased) else (),
         )
 
 
@@ -244,6 +247,13 @@ class Anchor:
         bounds = {"first": prefix, "beyond": prefix + "\U0010ffff"}
         return _lineages(self._all("find_beginning", bounds))
 
+    def erasures(self, positions: Iterable[int]) -> dict[int, int]:
+        """Return, for each of these positions whose payload an entry says is destroyed, where that entry stands.
+
+        It is a hint of where to look: the entry itself says it.
+        """
+        return dict(self._all("read_erasures", (_json([*positions]),)))
+
     def note(self) -> bytes | None:
         """Return the last checkpoint that was signed here, or None."""
         for size, note, crc in self._all("read_note"):
@@ -352,6 +362,7 @@ class Anchor:
         self._each("write_streams", _rows((name, e.version, e.position, e.hash.hex()) for name, e in ends.items()))
         self._each("insert_requests", _rows((link.request, link.position) for link in links if link.request))
         self._each("insert_revisions", _rows((revision, link.stream) for link in links for revision in link.revisions))
+        self._each("insert_erasures", [(position, link.position) for link in links for position in link.erased])
         size, head = links[-1].position + 1, links[-1].hash
         self._do("write_state", size, head, checksum(size, head, state.incarnation, state.trust))
 
