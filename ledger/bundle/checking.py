@@ -4,6 +4,7 @@ The key and the origin come from the caller, the size and the root from the chec
 else from envelopes whose place in the tree is proven. Nothing needs a database or a network.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -167,14 +168,14 @@ class _Check:
             listed = name in self._files
             raise Tampered("files", name, "a listed file" if listed else "no such file", "none" if listed else "one")
         for name, one in self._files.items():
-            found = self._measured(name)
+            found = self._measured(name, one.size)
             if found != one:
                 raise Tampered("files", name, f"{one.size} bytes, {one.sha256}", f"{found.size} bytes, {found.sha256}")
 
-    def _measured(self, name: str) -> Listed:
+    def _measured(self, name: str, size: int) -> Listed:
         with self._folder.open(name) as file:
-            sha256 = of_file(file)
-            return Listed(file.tell(), sha256)
+            there = os.fstat(file.fileno()).st_size
+            return Listed(there, of_file(file) if there == size else "not read")
 
     def _check_checkpoint(self) -> None:
         self._note = self._folder.read(layout.CHECKPOINT, NOTE_BYTES_MAX)
@@ -189,6 +190,8 @@ class _Check:
 
     def _check_events(self) -> None:
         positions = layout.positions(self._files, "envelopes")
+        if not positions:
+            raise Tampered("files", "envelopes", "an entry at least", "none")
         for folder in ("proofs", "payloads"):
             for position in sorted(set(layout.positions(self._files, folder)) - set(positions)):
                 raise Tampered("files", f"{folder}/{position}", "an envelope beside it", "none")
