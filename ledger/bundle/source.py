@@ -18,7 +18,7 @@ from ledger.bundle.layout import FILES, LISTING_BYTES_MAX, UNPACKED_MAX, Listed,
 
 _BLOCK = 512
 _CHUNK = 1024 * 1024
-_PADDING_BLOCKS_MAX = 20
+_PADDING_BLOCKS_MAX = 21  # two that end the file, the first of which may be the last of a record of 20
 _GZIP = b"\x1f\x8b"
 
 Lister = Callable[[bytes], Mapping[str, Listed]]  # checks the note `files`, and returns what it lists
