@@ -475,6 +475,7 @@ def _check(crc: object, *columns: Any) -> None:  # Any: whatever a damaged file 
         raise Unusable("is damaged: a row is not what was written")
 
 
+@lru_cache(1_024)  # the proofs of neighbours share most of what stands beside them
 def _root_of(leaves: bytes) -> bytes:
     return tree.root([leaves[at : at + LEAF_BYTES] for at in range(0, len(leaves), LEAF_BYTES)])
 

@@ -68,7 +68,7 @@ def fill(folder: Path, contents: Contents, key: Ed25519PrivateKey) -> None:
     _put(folder, layout.REPORT, msgspec.json.format(msgspec.json.encode(contents.report), indent=2) + b"\n")
     _put(folder, layout.GUIDE, _guide(contents))
     _put(folder, layout.VERIFIER, (_SHIPPED / "verify.py").read_bytes())
-    _put(folder, layout.VIEWER, _viewer(contents))
+    _put(folder, layout.VIEWER, _viewer(folder, contents))
     listing = layout.format_listing(contents.origin, _listed(folder))
     note = notes.sign(listing, contents.origin, key, layout.LISTING_BYTES_MAX)
     _put(folder, layout.FILES, notes.format_note(note, layout.LISTING_BYTES_MAX))
@@ -170,14 +170,14 @@ def _guide(contents: Contents) -> bytes:
     return text.encode()
 
 
-def _viewer(contents: Contents) -> bytes:
+def _viewer(folder: Path, contents: Contents) -> bytes:
     """Return the page with the bundle's own bytes in it, as data that no parser of HTML takes for anything else."""
     page = (_SHIPPED / "viewer.html").read_text(encoding="utf-8")
     data = {
         "origin": contents.origin,
         "checkpoint": contents.checkpoint.decode(),
         "report": contents.report,
-        "events": [_shown(one, contents.prove) for one in contents.entries],
+        "events": [_shown(folder, one) for one in contents.entries],
     }
     raw = msgspec.json.encode(data).decode()
     for character in "<>&\u2028\u2029":
@@ -186,11 +186,11 @@ def _viewer(contents: Contents) -> bytes:
     return (before + raw + after).encode()
 
 
-def _shown(one: Exported, prove: Callable[[int], Sequence[bytes]]) -> dict[str, Any]:  # Any: JSON
-    position = one.entry.position
+def _shown(folder: Path, one: Exported) -> dict[str, Any]:  # Any: JSON
+    proof = layout.parse_proof((folder / layout.proof(one.entry.position)).read_bytes())
     return {
         "envelope": one.entry.raw.decode(),
-        "proof": [sibling.hex() for sibling in prove(position)],
+        "proof": [sibling.hex() for sibling in proof.hashes],
         "salt": None if one.salt is None else one.salt.hex(),
         "payload": None if one.body is None else one.body.decode(),
     }
