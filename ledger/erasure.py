@@ -20,6 +20,7 @@ from ledger.message import Count, Event, Facts, Reason
 from ledger.notes import NotANote, VerifierKey
 
 FORMAT = "corrigenda-erasure/1"
+OF_ERASURES = frozenset({"payload.erased.v1", "erasure.certified.v1"})  # what a reading has to show to `Erasures`
 
 
 class Swept(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -11,7 +11,7 @@ from ledger import codec, digest
 from ledger.chain import Envelope
 from ledger.checkpoints import Watch
 from ledger.digest import LedgerKeys
-from ledger.erasure import Erasures
+from ledger.erasure import OF_ERASURES, Erasures
 from ledger.governance import LedgerName, LedgerOpened
 from ledger.store import Store
 from ledger.tree import Frontier
@@ -168,7 +168,8 @@ class Reading:
                 self._bad("chain", blamed, "an entry that the one after it links to", "another")
             self._follow_stream(envelope, seq, raw, suspect)
             self._follow_append(envelope, seq)
-            self.erasures.see(envelope)
+            if envelope.type in OF_ERASURES:
+                self.erasures.see(envelope)
             if self._witness is not None:
                 self._witness(envelope)
             if envelope.request is not None:
