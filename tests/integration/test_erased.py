@@ -160,6 +160,15 @@ def test_readers_say_erased(open_here: Here) -> None:
     assert gateway.show("other").content == "Nothing to do with it."
 
 
+def test_what_was_erased_is_not_found(open_here: Here) -> None:
+    """The index lets go of it, as of whatever stands no more; afterwards the house is in order."""
+    gateway = open_here()
+    gateway.remember(SECRET, memory_id="ana")
+    gateway.remember("Her cat has no number.", memory_id="cat")
+    erasing.erase(gateway, "ana", open_here.ledger_url, open_here.home)
+    assert [hit.memory_id for hit in gateway.search("number").hits] == ["cat"]
+
+
 @pytest.mark.parametrize("act", ["correct", "restore"])
 def test_what_was_erased_does_not_come_back(open_here: Here, act: str) -> None:
     """Neither a correction nor a restoration acts on it."""
