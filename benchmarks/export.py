@@ -103,7 +103,9 @@ def _apart(name: str, url: str, home: Path, out: Path, key: str = "") -> dict[st
     command = [sys.executable, "-m", "benchmarks.export", "--act", name, url, str(home), str(out), key]
     root = Path(__file__).resolve().parents[1]
     done = subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE)
-    return json.loads(done.stdout)
+    found: dict[str, float] = json.loads(done.stdout)
+    print(f"{name}: {found['seconds']:.2f} s, {found['mb']:.0f} MB", file=sys.stderr)
+    return found
 
 
 # ---------------------------------------------------------------- one ledger

@@ -125,6 +125,11 @@ def test_no_hostile_bundle_takes_much_memory(corpus: Corpus) -> None:
         assert worst.peak < BYTES_MAX, name
 
 
+def test_the_program_in_a_bundle_is_read_at_one_sitting() -> None:
+    """A reviewer can read all of it: three hundred lines at most."""
+    assert len(ALONE.read_text(encoding="utf-8").splitlines()) <= 300
+
+
 def test_no_hostile_bundle_writes_a_file(corpus: Corpus) -> None:
     """Nothing is left in the folder for temporary files, beside the bundles, or where a path wanted to lead."""
     assert (corpus.left_behind, corpus.changed) == ([], [])
