@@ -74,3 +74,9 @@ SELECT body, ts_rank(to_tsvector('english', body), query, %(flag)s::integer) AS 
 FROM texts, websearch_to_tsquery('english', %(any)s::text) query
 WHERE to_tsvector('english', body) @@ query
 
+
+-- name: copy_events
+COPY corrigenda.event TO STDOUT (FORMAT binary)
+
+-- name: copy_payloads
+COPY corrigenda.payload TO STDOUT (FORMAT binary)

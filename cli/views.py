@@ -129,7 +129,9 @@ def revision(item: "Revision", *, paint: Paint = plain) -> str:
 
 
 def _content(item: "Revision") -> str:
-    return block(item.content, gutter="  │ ") if item.content is not None else "  (its content is no longer shown)"
+    if item.content is not None:
+        return block(item.content, gutter="  │ ")
+    return "  (its content was erased)" if item.state == "erased" else "  (its content is no longer shown)"
 
 
 def _particulars(item: "Revision") -> list[tuple[str, str | None]]:
@@ -166,7 +168,8 @@ def listed(item: "Revision", *, wide: bool = False, paint: Paint = plain) -> str
     What happened to it follows, where the answer has that.
     """
     title = f"{inert(item.memory_id)}  v{item.version}  {item.revision_id}"
-    said = "(no longer shown)" if item.content is None else inert(item.content)
+    unsaid = "(erased)" if item.state == "erased" else "(no longer shown)"
+    said = unsaid if item.content is None else inert(item.content)
     standing = f"{_coloured(item.state, paint)}, {_coloured(item.trust, paint)}"
     more = [moment(item.recorded_at), inert(item.kind), *(f"#{inert(tag)}" for tag in item.tags)] if wide else []
     line = "  ".join([title, standing, *more, said if wide else clip(said, _SAID_COLUMNS)])
@@ -301,6 +304,8 @@ def event(item: "LogItem") -> str:
         *_chain(item),
     ]
     inner = [_inner(item, name) for name in ("facts", "payload")]
+    if getattr(item, "erased", False):
+        inner.append("  payload\n  │ (erased)")
     return "\n".join([f"{item.seq}  {item.type}", pairs(rows), *(text for text in inner if text)])
 
 
@@ -334,7 +339,8 @@ def verification(report: Mapping[str, Any], *, paint: Paint = plain) -> str:  # 
         lines.append(f"not checked: {', '.join(skipped)}")
     unread = report["size"] - report["events"]
     only = f" read, {unread:,} not read" if unread > 0 else ""
-    counted = f"{count(report['events'], 'event')}{only}, ledger size {report['size']:,}"
+    gone = f", {count(report['erased'], 'payload')} erased with certificate" if report.get("erased") else ""
+    counted = f"{count(report['events'], 'event')}{only}, ledger size {report['size']:,}{gone}"
     if report["ok"]:
         verdict = paint("green", f"ok: {counted}")
     else:

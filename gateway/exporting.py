@@ -20,13 +20,13 @@ from gateway.names import Names
 from gateway.reading import Reader
 from gateway.states import States
 from ledger import notes
-from ledger.bundle.writing import Contents, Exported, fill, place
+from ledger.bundle.writing import Contents, Exported, erased_of, fill, place
 from ledger.chain import broken
 from ledger.clock import Clock, stamp
 from ledger.errors import failure, refuse
 from ledger.governance import HandedOut, LedgerOpened, RecordExport
 from ledger.keys import KeyFiles
-from ledger.memories import LineageState
+from ledger.memories import LineageState, PayloadErased
 from ledger.notes import Checkpoint
 from ledger.rendering import render
 from ledger.verified import Recorded, VerifiedLedger
@@ -145,11 +145,16 @@ class Exporting:
             return set(wanted.positions)
         found: set[int] = set()
         ids: set[str] = set()
-        for lineage in wanted.lineages:
-            for item in self._ledger.stream(lineage):
+        waiting = [*wanted.lineages]
+        while waiting:
+            stream = waiting.pop(0)
+            for item in self._ledger.stream(stream):
                 if item.entry.position <= wanted.last:
                     found.add(item.entry.position)
-                    ids |= {lineage, item.entry.envelope.actor, *_scope_ids(item)}
+                    ids |= {stream, item.entry.envelope.actor, *_scope_ids(item)}
+                    facts = item.entry.envelope.facts
+                    if isinstance(facts, PayloadErased) and facts.erasure not in waiting:
+                        waiting.append(facts.erasure)  # its certificate says what became of the payloads
         return found | {item.entry.position for item in self._names.assigned(ids).values()}
 
     def _whole(self, positions: Iterable[int]) -> Generator[tuple[Recorded, bytes | None, bytes | None]]:
@@ -168,7 +173,7 @@ class Exporting:
         stream, born = item.entry.envelope.stream, _born(item)
         if not stream.startswith("mem_"):
             return wanted.payloads == NONE
-        if born is not None and self._states.lineage(stream).revisions[born].values.state == "forgotten":
+        if born is not None and self._states.lineage(stream).revisions[born].values.state in ("forgotten", "erased"):
             return True
         if isinstance(wanted.payloads, str):
             return wanted.payloads == NONE
@@ -194,6 +199,7 @@ class Exporting:
         self, wanted: Wanted, exported: Sequence[Exported], checkpoint: Checkpoint, opened: LedgerOpened
     ) -> dict[str, Any]:  # Any: JSON
         withheld = sum(1 for one in exported if one.salt is None and one.entry.envelope.payload_sha256 is not None)
+        erased = len(erased_of(exported, opened.public_key))
         shown = wanted.lineages if wanted.positions is None else {one.entry.envelope.stream for one in exported}
         ends = self._ledger.walk.ends(shown)
         return {
@@ -206,7 +212,8 @@ class Exporting:
             "asked_for": list(wanted.ids),
             "as_of": wanted.last,
             "events": len(exported),
-            "payloads_withheld": withheld,
+            "payloads_withheld": withheld - erased,
+            "payloads_erased": erased,
             "streams": {stream: end.version for stream, end in ends.items()},
             "recipient": wanted.recipient,
         }

@@ -209,6 +209,7 @@ class Reader:
             **chain_fields(item.entry),
             facts=msgspec.to_builtins(item.entry.envelope.facts),
             payload=self._shown_payload(item),
+            erased=item.payload is None and item.entry.envelope.payload_sha256 is not None,
         )
 
     def _shown_payload(self, item: Recorded) -> dict[str, Any] | None:  # Any: the event type's own

@@ -636,7 +636,8 @@ class LogItem(Reply, frozen=True, kw_only=True):
 class EventDetail(LogItem, frozen=True, kw_only=True):
     """One event with both its halves, and what links it: hashes in hex, under the names that FORMAT.md gives them.
 
-    `leaf` is its hash in the Merkle tree; `payload_sha256` and `payload_len` are None where it has no payload.
+    `leaf` is its hash in the Merkle tree; `payload_sha256` and `payload_len` are None where it has no payload. `erased`
+    says that it had one, which was destroyed.
     """
 
     log: str
@@ -650,6 +651,7 @@ class EventDetail(LogItem, frozen=True, kw_only=True):
     payload_len: int | None
     facts: dict[str, Any]  # Any: the event type's own, as FORMAT.md gives them
     payload: dict[str, Any] | None  # Any: as above
+    erased: bool = False
 
 
 class Trace(Reply, frozen=True, kw_only=True):
@@ -805,8 +807,9 @@ class Export(Reply, frozen=True, kw_only=True):
 class BundleVerification(Reply, frozen=True, kw_only=True):
     """What a bundle proves, in words (`says`) and figures. `exit_code` is 0, 14 (tampered) or 15 (not verifiable).
 
-    `verdict` is verified, `verified, with payloads withheld`, tampered or unverifiable; `finding` is the first thing
-    that is wrong: check, place, expected, found. `payloads` counts those given, withheld and of events without one.
+    `verdict` is verified (`with payloads withheld`, `with payloads erased with certificate`), tampered or unverifiable;
+    `finding` is the first thing that is wrong: check, place, expected, found. `payloads` counts those given, withheld,
+    erased, and events without one.
     """
 
     ok: bool

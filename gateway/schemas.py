@@ -33,7 +33,9 @@ CorrectionVisibility = Literal["agent", "user", "tenant", "global"]
 CorrectionState = Literal["unconfirmed", "active", "superseded", "revoked"]
 Breakdown = Literal["agent", "period"]
 Period = Literal["day", "month", "year"]
-ListedState = Literal["active", "processing", "conflicted", "superseded", "rejected", "retired", "forgotten", "revoked"]
+ListedState = Literal[
+    "active", "processing", "conflicted", "superseded", "rejected", "retired", "forgotten", "erased", "revoked"
+]  # fmt: skip
 TrustTier = Literal["unverified", "verified"]
 TraceKind = Literal["search", "dispatch"]
 ContextField = Literal["directory", "worktree", "projectId", "sessionId"]

@@ -15,9 +15,11 @@ from ledger.digest import leaf, public
 from ledger.memories import (
     LINEAGE,
     Admission,
+    Birth,
     Contradiction,
     LearningInvalidated,
     LineageState,
+    Metadata,
     MetadataPatch,
     MetadataPatched,
     RevisionAdmitted,
@@ -29,6 +31,9 @@ from ledger.scope import SEGMENTS
 from ledger.verified import Recorded
 
 WITHHELD: dict[str, object] = {"content": None, "content_hash": None, "applies": None, "institutional": None}
+_ERASED = RevisionText.plain("")
+_NO_METADATA = Metadata(confidence=None, review_by=None, sources=(), tags=(), valid_from=None, valid_to=None)
+_NO_PATCH = MetadataPatch(after=_NO_METADATA, before=_NO_METADATA, reason=None)
 
 
 class LineageView(Struct, frozen=True, kw_only=True):
@@ -131,18 +136,24 @@ def view_at(now: LineageView, position: int) -> LineageView:
 def said(content: Recorded, meta: Recorded) -> RevisionText:
     """Return the text that an event holds, with the metadata that another one gave it, if it did."""
     text = text_of(content)
-    return text if meta.entry.position == content.entry.position else mended(text, patch_of(meta).after)
+    if meta.payload is None or meta.entry.position == content.entry.position:
+        return text
+    return mended(text, patch_of(meta).after)
 
 
 def text_of(item: Recorded) -> RevisionText:
-    """Return the text that an event holds, or INTEGRITY_BROKEN if it holds none."""
+    """Return the text that an event holds, nothing where it was erased, or INTEGRITY_BROKEN if it is no revision's."""
+    if item.payload is None and isinstance(item.entry.envelope.facts, Birth):
+        return _ERASED
     if not isinstance(item.payload, RevisionText):
         raise broken(item.entry.position, "payloads", "the text of a revision", "another payload")
     return item.payload
 
 
 def patch_of(item: Recorded) -> MetadataPatch:
-    """Return the metadata that an event holds, or INTEGRITY_BROKEN if it holds none."""
+    """Return the metadata that an event holds, nothing where it was erased, or INTEGRITY_BROKEN if it is no patch."""
+    if item.payload is None and isinstance(item.entry.envelope.facts, MetadataPatched):
+        return _NO_PATCH
     if not isinstance(item.payload, MetadataPatch):
         raise broken(item.entry.position, "payloads", "the metadata of a revision", "another payload")
     return item.payload

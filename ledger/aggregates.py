@@ -4,6 +4,7 @@ from typing import Any
 
 from ledger.corrections import CORRECTION
 from ledger.decider import Command, Decider, State
+from ledger.erasure import ERASURE
 from ledger.evidence import EVIDENCE
 from ledger.governance import LEDGER
 from ledger.memories import LINEAGE
@@ -13,6 +14,7 @@ from ledger.tombstones import TOMBSTONE
 
 _BY_PREFIX: dict[str, Decider[Command, Event, Any]] = {  # Any: each aggregate's own state
     "cor": CORRECTION,
+    "era": ERASURE,
     "evd": EVIDENCE,
     "led": LEDGER,
     "mem": LINEAGE,

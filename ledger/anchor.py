@@ -24,6 +24,7 @@ from ledger import anchor_file, tree
 from ledger.anchor_file import LEAF_BYTES, STATEMENTS, Unusable, checksum, checksum_of_texts
 from ledger.chain import Entry, Head, StreamHead
 from ledger.digest import leaf, node
+from ledger.memories import PayloadErased
 from ledger.message import Move
 
 ROW_BITS = 8  # leaves lie in rows of 256, each the root of a subtree once it is full
@@ -50,6 +51,7 @@ class Link(Struct, frozen=True, gc=False):
     end: StreamHead
     request: str | None
     revisions: tuple[str, ...]
+    erased: tuple[int, ...] = ()  # positions whose payload the entry says is destroyed
 
     @classmethod
     def of(cls, entry: Entry) -> "Link":
@@ -64,6 +66,7 @@ class Link(Struct, frozen=True, gc=False):
             end=StreamHead(envelope.stream_seq + 1, envelope.seq, entry.stream_hash),
             request=envelope.request,
             revisions=tuple(move.revision for move in moves if move.before is None),
+            erased=envelope.facts.positions if isinstance(envelope.facts, PayloadErased) else (),
         )
 
 
@@ -267,6 +270,13 @@ class Anchor:
         bounds = {"first": prefix, "beyond": prefix + "\U0010ffff"}
         return _lineages(self._all("find_beginning", bounds))
 
+    def erasures(self, positions: Iterable[int]) -> dict[int, int]:
+        """Return, for each of these positions whose payload an entry says is destroyed, where that entry stands.
+
+        It is a hint of where to look: the entry itself says it.
+        """
+        return dict(self._all("read_erasures", (_json([*positions]),)))
+
     def note(self) -> bytes | None:
         """Return the last checkpoint that was signed here, or None."""
         for size, note, crc in self._all("read_note"):
@@ -377,6 +387,7 @@ class Anchor:
         requests = sorted((link.request, link.position) for link in links if link.request)
         self._each("insert_requests", _rows(requests))
         self._each("insert_revisions", _rows((revision, link.stream) for link in links for revision in link.revisions))
+        self._each("insert_erasures", [(position, link.position) for link in links for position in link.erased])
         size, head = links[-1].position + 1, links[-1].hash
         self._do("write_state", size, head, checksum(size, head, state.incarnation, state.trust))
 
@@ -489,6 +500,7 @@ def _check(crc: object, *columns: Any) -> None:  # Any: whatever a damaged file 
         raise Unusable("is damaged: a row is not what was written")
 
 
+@lru_cache(1_024)  # the proofs of neighbours share most of what stands beside them
 def _root_of(leaves: bytes) -> bytes:
     return tree.root([leaves[at : at + LEAF_BYTES] for at in range(0, len(leaves), LEAF_BYTES)])
 

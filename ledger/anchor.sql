@@ -50,7 +50,8 @@ CREATE TABLE revision (revision TEXT PRIMARY KEY, lineage TEXT NOT NULL, crc INT
 CREATE TABLE note (size INTEGER PRIMARY KEY, note BLOB NOT NULL, crc INTEGER NOT NULL)
 
 -- name: make_erasure
--- Positions whose payload was erased. A restored backup is held against it before anything is served.
+-- Positions whose payload was erased, and that of the entry which says so. The entry is read before that is believed, so
+-- there is no checksum. A restored backup is held against it before anything is served.
 CREATE TABLE erasure (position INTEGER PRIMARY KEY, certificate INTEGER NOT NULL)
 
 -- name: insert_meta
@@ -121,6 +122,12 @@ INSERT INTO request (request, position, crc) VALUES (?, ?, ?)
 
 -- name: insert_revisions
 INSERT OR IGNORE INTO revision (revision, lineage, crc) VALUES (?, ?, ?)
+
+-- name: insert_erasures
+INSERT OR IGNORE INTO erasure (position, certificate) VALUES (?, ?)
+
+-- name: read_erasures
+SELECT position, certificate FROM erasure WHERE position IN (SELECT value FROM json_each(?))
 
 -- name: write_state
 UPDATE meta SET size = ?, head = ?, crc = ?

@@ -19,6 +19,7 @@ from ledger.corrections import (
     CorrectionSuperseded,
     CorrectionText,
 )
+from ledger.erasure import ErasureCertified
 from ledger.errors import refuse
 from ledger.evidence import EvidenceAdded, EvidenceText
 from ledger.governance import (
@@ -48,6 +49,7 @@ from ledger.memories import (
     MemoryRetired,
     MetadataPatch,
     MetadataPatched,
+    PayloadErased,
     RevisionAdmitted,
     RevisionContested,
     RevisionCorrected,
@@ -71,6 +73,7 @@ EVENT_TYPES: dict[str, tuple[type[Facts], type[Payload] | None]] = {
     "correction.recorded.v1": (CorrectionRecorded, CorrectionText),
     "correction.revoked.v1": (CorrectionRevoked, Reason),
     "correction.superseded.v1": (CorrectionSuperseded, Reason),
+    "erasure.certified.v1": (ErasureCertified, Reason),
     "evidence.added.v1": (EvidenceAdded, EvidenceText),
     "export.made.v1": (ExportMade, HandedOut),
     "learning.invalidated.v1": (LearningInvalidated, Contradiction),
@@ -85,6 +88,7 @@ EVENT_TYPES: dict[str, tuple[type[Facts], type[Payload] | None]] = {
     "metadata.patched.v1": (MetadataPatched, MetadataPatch),
     "name.assigned.v1": (NameAssigned, AssignedName),
     "outbox.skipped.v1": (OutboxSkipped, Reason),
+    "payload.erased.v1": (PayloadErased, None),
     "policy.set.v1": (PolicySet, PolicyNames),
     "revision.admitted.v1": (RevisionAdmitted, Admission),
     "revision.contested.v1": (RevisionContested, Reason),
@@ -102,6 +106,7 @@ TAGS: dict[type[Facts], str] = {facts: tag for tag, (facts, _) in EVENT_TYPES.it
 # In which kind of stream an event of a type stands, by its noun; the lineage's nouns are several.
 _STREAM_OF_NOUN = {
     "correction": "cor_",
+    "erasure": "era_",
     "evidence": "evd_",
     "export": "led_",
     "ledger": "led_",

@@ -102,19 +102,20 @@ def parse_note(raw: bytes, limit: int = NOTE_BYTES_MAX) -> Note:
     """Return the note that these bytes, at most `limit` of them, are, or raise NotANote. It checks no signature."""
     if len(raw) > limit:
         raise NotANote(f"it has more than {limit} bytes")
+    end = raw.rfind(b"\n\n")  # the text may hold empty lines: the last one ends it
+    if end < 0 or not raw.endswith(b"\n"):
+        raise NotANote("it is not a text, an empty line and signature lines")
     try:
-        whole = raw.decode()
+        # Decoded where they lie: a note may be long, and a copy of it is what a hostile one wants.
+        text, lines = (str(part, "utf-8") for part in (memoryview(raw)[: end + 1], memoryview(raw)[end + 2 :]))
     except UnicodeDecodeError as error:
         raise NotANote("it is not UTF-8") from error
-    if _CONTROL.search(whole):
+    if _CONTROL.search(text) or _CONTROL.search(lines):
         raise NotANote("it holds a control character")
-    text, blank, lines = whole.rpartition("\n\n")  # the text may hold empty lines: the last one ends it
-    if not blank or not lines.endswith("\n"):
-        raise NotANote("it is not a text, an empty line and signature lines")
     signatures = lines.removesuffix("\n").split("\n")
     if len(signatures) > NOTE_SIGNATURES_MAX:
         raise NotANote(f"it has more than {NOTE_SIGNATURES_MAX} signatures")
-    return Note(text + "\n", tuple(map(_parse_signature, signatures)))
+    return Note(text, tuple(map(_parse_signature, signatures)))
 
 
 def format_note(note: Note, limit: int = NOTE_BYTES_MAX) -> bytes:

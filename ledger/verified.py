@@ -13,6 +13,7 @@ from ledger.chain import Entry, StreamHead, broken
 from ledger.codec import read_event, read_payload, scan_envelope
 from ledger.corrections import RecordStanding
 from ledger.digest import LedgerKeys, leaf, link, stream_link
+from ledger.memories import PayloadErased
 from ledger.message import Event, Payload, Standing
 from ledger.store import HeadRow, Store, Stored
 from ledger.walk import LEAF_BYTES, PAGE, Walk
@@ -21,7 +22,7 @@ _PAGE = 500
 
 
 class Recorded(Struct, frozen=True, gc=False):
-    """An entry and its payload, both checked."""
+    """An entry and its payload, both checked. A payload that was committed to and is None was erased."""
 
     entry: Entry
     payload: Payload | None
@@ -203,7 +204,19 @@ class VerifiedLedger:
 
     def _checked(self, stored: Stored, verified: bytes | None = None) -> Recorded:
         entry = self.walk.check(stored, verified)
+        if stored.salt is None and stored.body is None and self._is_erased(entry):
+            return Recorded(entry, None)
         return Recorded(entry, read_payload(entry, stored.salt, stored.body))
+
+    def _is_erased(self, entry: Entry) -> bool:
+        """Report whether a later entry, checked itself, says that this one's payload was destroyed."""
+        if entry.envelope.payload_sha256 is None:
+            return False
+        at = self.walk.erased_by(entry.position)
+        if at is None or at <= entry.position:
+            return False
+        facts = (self.walk.check(stored).envelope.facts for stored in self.store.at([at]))
+        return any(isinstance(one, PayloadErased) and entry.position in one.positions for one in facts)
 
 
 def _check_end(stream: str, head: StreamHead, entry: Entry) -> None:

@@ -36,6 +36,7 @@ class Walk:
         self._ends: dict[str, StreamHead] = {}
         self._requests: dict[str, int] = {}
         self._lineages: dict[str, str] = {}
+        self._erased: dict[int, int] = {}
         self._unwritable = anchor.borrowed
         self._write_again = 0.0
         with told(anchor):
@@ -109,6 +110,12 @@ class Walk:
             known = {**self._lineages, **{stream: stream for stream in self._ends}}
             fresh = {one: lineage for one, lineage in known.items() if one.startswith(prefix)}
             return self.anchor.beginning_with(prefix) | fresh
+
+    def erased_by(self, position: int) -> int | None:
+        """Return where an entry stands that may say a payload was destroyed, or None. Read it, and check it."""
+        with self.lock, told(self.anchor):
+            found = self._erased.get(position)
+            return self.anchor.erasures([position]).get(position) if found is None else found
 
     def leaf_at(self, position: int) -> bytes | None:
         """Return the leaf hash of the entry at a position, or None beyond what has been verified."""
@@ -232,6 +239,8 @@ class Walk:
             self._requests[link.request] = link.position
         for revision in link.revisions:
             self._lineages[revision] = link.stream
+        for position in link.erased:
+            self._erased[position] = link.position
         self._head = head
 
     @contextmanager
@@ -247,7 +256,7 @@ class Walk:
 
     def _settle(self, head: Head) -> None:
         """Forget the tail: the anchor holds everything up to `head`."""
-        self._tail, self._ends, self._requests, self._lineages = [], {}, {}, {}
+        self._tail, self._ends, self._requests, self._lineages, self._erased = [], {}, {}, {}, {}
         self._head = head
 
     def follow_page(self, page: Iterable[Stored]) -> None:

@@ -5,12 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import bars, index, retrieval
+from benchmarks import bars, export, index, retrieval, server
 from benchmarks.quality import methods, pairs, scores
 from benchmarks.quality.__main__ import HELD, TUNING, ask, chosen_fusion, part_of, proposal
 from benchmarks.seeded import DIMENSION, Seeded, unit_vectors, vector_of
 from benchmarks.timing import Times, repeated
 from benchmarks.workload import Run, together
+from gateway.bare import open_bare
 from gateway.bootstrap import make_index
 
 RATES = {"ours": [900.0, 100.0, 1000.0], "theirs": [1000.0, 50.0, 2000.0]}
@@ -192,3 +193,29 @@ def test_retrieval_is_measured_from_end_to_end(server_url: str, tmp_path: Path) 
     assert found["while 2 write"].writes > 0
     assert [line.met for line in retrieval.lines(found, begun, 5)][-1], "an answer with warnings came too early"
     assert 0 < begun[0].opened < begun[0].ready < begun[0].answered
+
+
+def test_an_export_is_measured_from_end_to_end(server_url: str, tmp_path: Path) -> None:
+    """Given a small ledger, then the memory's whole chain is handed out in both profiles, and checked."""
+    with server.fresh_database(server_url) as url:
+        writer = export.build(url, tmp_path / "home", 40, 5)
+        with open_bare(database_url=writer, home=tmp_path / "home") as bare:
+            key = bare.public_key()["public_key"]
+        for act in ("proofs", "complete"):
+            made = export.act(act, writer, tmp_path / "home", tmp_path / act, "")
+            checked = export.act("verify", writer, tmp_path / "home", tmp_path / act, key)
+            assert min(made["seconds"], checked["seconds"], made["mb"]) > 0
+    assert len(list((tmp_path / "proofs" / "envelopes").iterdir())) >= 6
+
+
+def test_an_export_is_held_against_its_bars() -> None:
+    """Given an export that is too slow and takes too much memory, then both lines say no, and its size has no bar."""
+    good = export.Sized(
+        events=1_000, revisions=10, chain=12, export_s=5.0, verify_s=1.0, alone_s=1.0, bytes=200, packed=50, wanted=100,
+        export_mb=300.0, complete_s=2.0, complete_mb=300.0, complete_bytes=1_000, complete_verify_s=1.0, copy_s=1.0,
+        copy_bytes=2_000,
+    )  # fmt: skip
+    assert {line.met for line in export.lines([good])} == {True, None}
+    worse = good._replace(export_s=5.1, verify_s=1.1, complete_mb=301.0)
+    assert [line.met for line in export.lines([worse])].count(False) == 3
+    assert [line.ratio for line in export.lines([good]) if line.ratio is not None] == [2.0, 0.5, 0.5]

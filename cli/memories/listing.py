@@ -13,7 +13,7 @@ from cli.output import give, give_stream, note, note_next
 if TYPE_CHECKING:
     from gateway.replies import Revision
 
-_STATES = ("active", "processing", "conflicted", "superseded", "rejected", "retired", "forgotten", "revoked")
+_STATES = ("active", "processing", "conflicted", "superseded", "rejected", "retired", "forgotten", "erased", "revoked")
 
 
 @click.command(

@@ -11,6 +11,7 @@ import msgspec
 
 from ledger.chain import Entry
 from ledger.digest import leaf
+from ledger.erasure import Erased
 from ledger.governance import AssignedName, NameAssigned
 from ledger.message import Payload
 
@@ -36,6 +37,11 @@ def names_of(events: Iterable[Event]) -> dict[str, str]:
         if isinstance(facts, NameAssigned) and isinstance(event.payload, AssignedName):
             named[facts.id] = event.payload.name
     return named
+
+
+def erasures(erased: Iterable[Erased]) -> bytes:
+    """Return the lines of the payloads that are gone with a certificate, ascending by position."""
+    return b"".join(one.line() for one in sorted(erased))
 
 
 def lines(events: Iterable[Event], names: Mapping[str, str]) -> Iterator[bytes]:

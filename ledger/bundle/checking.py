@@ -4,6 +4,7 @@ The key and the origin come from the caller, the size and the root from the chec
 else from envelopes whose place in the tree is proven. Nothing needs a database or a network.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from ledger.bundle.source import Folder, unpacked
 from ledger.chain import Entry
 from ledger.codec import NotCanonical, decode_envelope, decode_payload
 from ledger.digest import GENESIS, SALT_BYTES, commitment, leaf, link, of_file, stream_link
+from ledger.erasure import Erased, Erasures, is_signed
 from ledger.limits import ENVELOPE_BYTES_MAX, NOTE_BYTES_MAX, PAYLOAD_BYTES_MAX
 from ledger.notes import Checkpoint, NotANote, VerifierKey
 from ledger.tree import NotProven
@@ -128,7 +130,9 @@ class _Check:
         self._note = b""
         self._signed = Checkpoint("", 0, b"")
         self._ends: dict[str, tuple[int, int, bytes]] = {}  # stream: events, last position, last stream hash
-        self._payloads: dict[str, int] = {"given": 0, "withheld": 0, "none": 0}
+        self._payloads: dict[str, int] = {"given": 0, "withheld": 0, "erased": 0, "none": 0}
+        self._erasures = Erasures()
+        self._erased: dict[int, Erased] = {}
         self._names: dict[str, str] = {}
 
     def report(self) -> BundleReport:
@@ -139,12 +143,12 @@ class _Check:
         complete = any(name.startswith("tile/") for name in self._files)
         if complete:
             self._check_tree()
+        self._check_erasures()
         self._check_lines()
-        withheld = self._payloads["withheld"]
         return BundleReport(
             ok=True,
             exit_code=0,
-            verdict="verified, with payloads withheld" if withheld else "verified",
+            verdict=self._verdict(),
             says=(*self._proven(), *self._not_excluded(complete=complete)),
             profile="complete" if complete else "proofs",
             origin=self._signed.origin,
@@ -164,14 +168,14 @@ class _Check:
             listed = name in self._files
             raise Tampered("files", name, "a listed file" if listed else "no such file", "none" if listed else "one")
         for name, one in self._files.items():
-            found = self._measured(name)
+            found = self._measured(name, one.size)
             if found != one:
                 raise Tampered("files", name, f"{one.size} bytes, {one.sha256}", f"{found.size} bytes, {found.sha256}")
 
-    def _measured(self, name: str) -> Listed:
+    def _measured(self, name: str, size: int) -> Listed:
         with self._folder.open(name) as file:
-            sha256 = of_file(file)
-            return Listed(file.tell(), sha256)
+            there = os.fstat(file.fileno()).st_size
+            return Listed(there, of_file(file) if there == size else "not read")
 
     def _check_checkpoint(self) -> None:
         self._note = self._folder.read(layout.CHECKPOINT, NOTE_BYTES_MAX)
@@ -186,6 +190,8 @@ class _Check:
 
     def _check_events(self) -> None:
         positions = layout.positions(self._files, "envelopes")
+        if not positions:
+            raise Tampered("files", "envelopes", "an entry at least", "none")
         for folder in ("proofs", "payloads"):
             for position in sorted(set(layout.positions(self._files, folder)) - set(positions)):
                 raise Tampered("files", f"{folder}/{position}", "an envelope beside it", "none")
@@ -193,6 +199,9 @@ class _Check:
         for event in self._read(positions):
             self._follow(event.entry, before)
             self._payloads[event.told] += 1
+            self._erasures.see(event.entry.envelope)
+            if event.told == "withheld":
+                self._erasures.miss(event.entry.position)
             self._names |= chain.names_of([event])
             before = event.entry
 
@@ -227,7 +236,8 @@ class _Check:
     def _event(self, entry: Entry) -> Event:
         name, envelope = layout.payload(entry.position), entry.envelope
         if name not in self._files:
-            return Event(entry, None, None if envelope.payload_sha256 is None else "withheld")
+            absence = "erased" if entry.position in self._erased else "withheld"
+            return Event(entry, None, None if envelope.payload_sha256 is None else absence)
         raw = self._folder.read(name, SALT_BYTES + PAYLOAD_BYTES_MAX)
         salt, body = raw[:SALT_BYTES], raw[SALT_BYTES:]
         if envelope.payload_sha256 is None or commitment(salt, body) != envelope.payload_sha256:
@@ -299,7 +309,31 @@ class _Check:
         for name in sorted(name for name in self._files if name.startswith("tile/") and name not in grown):
             raise Tampered("files", name, "a tile of a log of this size", "another")
 
+    # ---------------------------------------------------------------- erasures
+
+    def _check_erasures(self) -> None:
+        """Tell what was erased from what was withheld: the list of it is made anew from the events and compared."""
+        for one in self._erasures.certified(lambda certificate: is_signed(certificate, self._key)):
+            if one.position in self._erasures.absent:
+                self._erased[one.position] = one
+            elif layout.payload(one.position) in self._files:
+                expected = "no payload: a certificate says that it was erased"
+                raise Tampered("erasures", layout.payload(one.position), expected, "one")
+        expected = chain.erasures(self._erased.values())
+        with self._folder.open(layout.ERASURES) as file:
+            if file.read(len(expected) + 1) != expected:
+                raise Tampered(
+                    "erasures", layout.ERASURES, "a line for each payload that a certificate accounts for", "others"
+                )
+        self._payloads["erased"] = len(self._erased)
+        self._payloads["withheld"] -= len(self._erased)
+
     # ---------------------------------------------------------------- what it says
+
+    def _verdict(self) -> str:
+        told = ["with payloads withheld"] if self._payloads["withheld"] else []
+        told += ["with payloads erased with certificate"] if self._payloads["erased"] else []
+        return ", ".join(["verified", *told])
 
     def _check_lines(self) -> None:
         """Check that the readable chain says what the events say, and nothing else."""
@@ -316,6 +350,15 @@ class _Check:
             f"Each event is in the log {self._signed.origin} at the size {self._signed.size} that the key signed.",
             "The links of each stream are unbroken from its first event to the last one in the bundle.",
             "Each payload that is given is the one that its event committed to.",
+            *self._gone(),
+        )
+
+    def _gone(self) -> tuple[str, ...]:
+        if not self._erased:
+            return ()
+        return (
+            f"{len(self._erased)} payloads were erased, and certificates that the key signed say so. Copies that were "
+            "handed out before, and whatever else a certificate lists as not reached, are not covered.",
         )
 
     def _not_excluded(self, *, complete: bool) -> tuple[str, ...]:

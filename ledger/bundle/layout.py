@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from ledger.limits import INTEGER_MAX, NOTE_BYTES_MAX
+from ledger import tiles
+from ledger.digest import SALT_BYTES
+from ledger.limits import ENVELOPE_BYTES_MAX, INTEGER_MAX, NOTE_BYTES_MAX, PAYLOAD_BYTES_MAX
 from ledger.notes import is_name
 
 FORMAT = "corrigenda-bundle/1"
@@ -18,6 +20,7 @@ FILES, CHECKPOINT, CHAIN, ERASURES, REPORT = "files", "checkpoint", "chain.jsonl
 GUIDE, VERIFIER, VIEWER = "VERIFY.md", "verify.py", "viewer.html"
 LISTING_BYTES_MAX = 64 * 1024 * 1024
 FILE_BYTES_MAX = 8 * 1024 * 1024 * 1024
+UNPACKED_MAX = 100  # times the packed size, and a listing's beside: hashes do not pack, so no honest bundle has more
 PROOF_HASHES_MAX = 64
 PROOF_BYTES_MAX = NOTE_BYTES_MAX + 8 * 1024
 
@@ -29,6 +32,15 @@ _NAME = re.compile(
     rf"checkpoint|chain\.jsonl|erasures\.ndjson|report\.json|VERIFY\.md|verify\.py|viewer\.html"
     rf"|(envelopes|payloads)/{_NUMBER}|proofs/{_NUMBER}\.tlog-proof|{_TILE}"
 )
+# What one file can hold at most, by how its name begins; of what is derived from others the listing's word is taken.
+_BYTES_MAX = {
+    "envelopes/": ENVELOPE_BYTES_MAX,
+    "payloads/": SALT_BYTES + PAYLOAD_BYTES_MAX,
+    "proofs/": PROOF_BYTES_MAX,
+    "tile/entries/": tiles.WIDTH * (tiles.ENTRY_BYTES_MAX + 2),
+    "tile/": tiles.WIDTH * tiles.HASH_BYTES,
+    CHECKPOINT: NOTE_BYTES_MAX,
+}
 _INDEX = re.compile(f"index {_NUMBER}")
 
 
@@ -75,6 +87,11 @@ def is_file_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
+def bytes_max(name: str) -> int:
+    """Return how many bytes a file of that name can have."""
+    return next((most for begin, most in _BYTES_MAX.items() if name.startswith(begin)), FILE_BYTES_MAX)
+
+
 # ---------------------------------------------------------------- the listing
 
 
@@ -95,7 +112,7 @@ def parse_listing(text: str) -> tuple[str, dict[str, Listed]]:
     files: dict[str, Listed] = {}
     for line in rest.removesuffix("\n").split("\n"):
         match = _LINE.fullmatch(line)
-        if not match or not is_file_name(match[3]) or not int(match[1]) <= FILE_BYTES_MAX:
+        if not match or not is_file_name(match[3]) or not int(match[1]) <= bytes_max(match[3]):
             raise Malformed("the listing has a line that is not a size, a hash and a name that a bundle has")
         files[match[3]] = Listed(int(match[1]), match[2])
     if text != format_listing(origin, files):

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
-from ledger.bundle.layout import FILES, LISTING_BYTES_MAX, Listed, Malformed, is_file_name
+from ledger.bundle.layout import FILES, LISTING_BYTES_MAX, UNPACKED_MAX, Listed, Malformed, is_file_name
 
 _BLOCK = 512
 _CHUNK = 1024 * 1024
-_PADDING_BLOCKS_MAX = 20
+_PADDING_BLOCKS_MAX = 21  # two that end the file, the first of which may be the last of a record of 20
 _GZIP = b"\x1f\x8b"
 
 Lister = Callable[[bytes], Mapping[str, Listed]]  # checks the note `files`, and returns what it lists
@@ -67,10 +67,10 @@ class Folder:
     def read(self, name: str, limit: int) -> bytes:
         """Return a file's bytes; more than `limit` of them are Malformed."""
         with self.open(name) as file:
-            raw = file.read(limit + 1)
-        if len(raw) > limit:
-            raise Malformed(f"the file {name} is larger than {limit} bytes")
-        return raw
+            raw = file.read(limit + 1) if os.fstat(file.fileno()).st_size <= limit else b""
+            if len(raw) > limit or file.tell() < os.fstat(file.fileno()).st_size:
+                raise Malformed(f"the file {name} is larger than {limit} bytes")
+            return raw
 
 
 @contextmanager
@@ -83,24 +83,29 @@ def unpacked(path: Path, listed: Lister) -> Generator[tuple[Folder, Mapping[str,
         folder = Folder(path)
         yield folder, listed(folder.read(FILES, LISTING_BYTES_MAX))
         return
+    if path.exists() and not path.is_file():
+        raise Malformed("it is neither a directory nor a file")
     with path.open("rb") as raw, tempfile.TemporaryDirectory(prefix="corrigenda-bundle-") as aside:
         compressed = raw.read(2) == _GZIP
         raw.seek(0)
         file = cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if compressed else raw
         try:
-            files = _unpack(file, Path(aside), listed)
+            most = UNPACKED_MAX * path.stat().st_size + LISTING_BYTES_MAX
+            files = _unpack(file, Path(aside), listed, most)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise Malformed("it is no whole gzip file") from error
         yield Folder(Path(aside)), files
 
 
-def _unpack(file: IO[bytes], root: Path, listed: Lister) -> Mapping[str, Listed]:
+def _unpack(file: IO[bytes], root: Path, listed: Lister, most: int) -> Mapping[str, Listed]:
     name, size = _header(file)
     if name != FILES or size > LISTING_BYTES_MAX:
         raise Malformed("it is no tar file that begins with the listing")
     note = _exactly(file, size)
     _skip_padding(file, size)
     files = listed(note)
+    if sum(one.size for one in files.values()) > most:
+        raise Malformed("it would become far larger than it is")
     (root / FILES).write_bytes(note)
     for name, one in sorted(files.items()):
         if _header(file) != (name, one.size):

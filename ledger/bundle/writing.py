@@ -9,7 +9,7 @@ import io
 import os
 import shutil
 import tarfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from ledger.bundle.chain import Event
 from ledger.bundle.layout import Listed
 from ledger.chain import Entry
 from ledger.digest import of_file
+from ledger.erasure import Erased, Erasures, is_signed
 from ledger.message import Payload
 
 _SHIPPED = resources.files("ledger.bundle") / "shipped"
@@ -52,9 +53,10 @@ class Contents(NamedTuple):
 def fill(folder: Path, contents: Contents, key: Ed25519PrivateKey) -> None:
     """Write a bundle's files into a folder, which may hold the log's tiles already, and sign the listing of all."""
     _put(folder, layout.CHECKPOINT, contents.checkpoint)
+    erased = erased_of(contents.entries, contents.public_key)
     events: list[Event] = []
     for one in contents.entries:
-        events.append(_event(one))
+        events.append(_event(one, erased))
         position = one.entry.position
         proof = layout.format_proof(position, contents.prove(position), contents.checkpoint)
         _put(folder, layout.envelope(position), one.entry.raw)
@@ -62,11 +64,11 @@ def fill(folder: Path, contents: Contents, key: Ed25519PrivateKey) -> None:
         if one.salt is not None and one.body is not None:
             _put(folder, layout.payload(position), one.salt + one.body)
     _put(folder, layout.CHAIN, b"".join(chain.lines(events, chain.names_of(events))))
-    _put(folder, layout.ERASURES, b"")
+    _put(folder, layout.ERASURES, chain.erasures(erased.values()))
     _put(folder, layout.REPORT, msgspec.json.format(msgspec.json.encode(contents.report), indent=2) + b"\n")
     _put(folder, layout.GUIDE, _guide(contents))
     _put(folder, layout.VERIFIER, (_SHIPPED / "verify.py").read_bytes())
-    _put(folder, layout.VIEWER, _viewer(contents))
+    _put(folder, layout.VIEWER, _viewer(folder, contents))
     listing = layout.format_listing(contents.origin, _listed(folder))
     note = notes.sign(listing, contents.origin, key, layout.LISTING_BYTES_MAX)
     _put(folder, layout.FILES, notes.format_note(note, layout.LISTING_BYTES_MAX))
@@ -100,9 +102,20 @@ def is_packed(target: Path) -> bool:
     return target.name.endswith((".tar", ".tar.gz", ".tgz"))
 
 
-def _event(one: Exported) -> Event:
-    withheld = one.salt is None and one.entry.envelope.payload_sha256 is not None
-    return Event(one.entry, None if withheld else one.payload, "withheld" if withheld else None)
+def erased_of(entries: Sequence[Exported], public_key: str) -> dict[int, Erased]:
+    """Return which payloads are missing because they were erased, as the entries of the bundle themselves show it."""
+    key, found = notes.parse_verifier_key(public_key), Erasures()
+    for one in entries:
+        found.see(one.entry.envelope)
+    gone = {one.entry.position for one in entries if one.salt is None}
+    certified = found.certified(lambda certificate: is_signed(certificate, key))
+    return {one.position: one for one in certified if one.position in gone}
+
+
+def _event(one: Exported, erased: Mapping[int, Erased]) -> Event:
+    missing = one.salt is None and one.entry.envelope.payload_sha256 is not None
+    told = "erased" if one.entry.position in erased else "withheld"
+    return Event(one.entry, None if missing else one.payload, told if missing else None)
 
 
 def _put(folder: Path, name: str, raw: bytes) -> None:
@@ -157,14 +170,14 @@ def _guide(contents: Contents) -> bytes:
     return text.encode()
 
 
-def _viewer(contents: Contents) -> bytes:
+def _viewer(folder: Path, contents: Contents) -> bytes:
     """Return the page with the bundle's own bytes in it, as data that no parser of HTML takes for anything else."""
     page = (_SHIPPED / "viewer.html").read_text(encoding="utf-8")
     data = {
         "origin": contents.origin,
         "checkpoint": contents.checkpoint.decode(),
         "report": contents.report,
-        "events": [_shown(one, contents.prove) for one in contents.entries],
+        "events": [_shown(folder, one) for one in contents.entries],
     }
     raw = msgspec.json.encode(data).decode()
     for character in "<>&\u2028\u2029":
@@ -173,11 +186,11 @@ def _viewer(contents: Contents) -> bytes:
     return (before + raw + after).encode()
 
 
-def _shown(one: Exported, prove: Callable[[int], Sequence[bytes]]) -> dict[str, Any]:  # Any: JSON
-    position = one.entry.position
+def _shown(folder: Path, one: Exported) -> dict[str, Any]:  # Any: JSON
+    proof = layout.parse_proof((folder / layout.proof(one.entry.position)).read_bytes())
     return {
         "envelope": one.entry.raw.decode(),
-        "proof": [sibling.hex() for sibling in prove(position)],
+        "proof": [sibling.hex() for sibling in proof.hashes],
         "salt": None if one.salt is None else one.salt.hex(),
         "payload": None if one.body is None else one.body.decode(),
     }

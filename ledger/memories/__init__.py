@@ -1,7 +1,7 @@
 """Memories: a lineage of revisions, of which at most one is the head.
 
-Two axes, never mixed: *state* (processing, active, superseded, conflicted, rejected, retired, forgotten) says what
-became of a revision, *trust* (unverified, verified, revoked) how far it may be relied on. A lineage without a live
+Two axes, never mixed: *state* (processing, active, superseded, conflicted, rejected, retired, forgotten, erased) says
+what became of a revision, *trust* (unverified, verified, revoked) how far it may be relied on. A lineage without a live
 revision is headless. Links say that one lineage supersedes another, and touch neither's states.
 """
 
@@ -36,6 +36,7 @@ from ledger.memories.facts import (
     MemoryRestored,
     MemoryRetired,
     MetadataPatched,
+    PayloadErased,
     RevisionAdmitted,
     RevisionContested,
     RevisionCorrected,
@@ -76,6 +77,7 @@ __all__ = [
     "MetadataPatch",
     "MetadataPatched",
     "Patch",
+    "PayloadErased",
     "Promote",
     "Provenance",
     "Publish",

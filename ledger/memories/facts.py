@@ -142,6 +142,15 @@ class LearningInvalidated(Facts, frozen=True, kw_only=True):
     standing: Standing
 
 
+class PayloadErased(Facts, frozen=True, kw_only=True):
+    """Payloads were destroyed: those at `positions`, in this stream or another. Their revisions end as `erased`."""
+
+    erasure: str
+    moves: tuple[Move, ...]
+    positions: tuple[Position, ...]
+    standing: Standing
+
+
 Birth = MemoryRemembered | RevisionCorrected
 
 LineageFacts = (
@@ -161,4 +170,5 @@ LineageFacts = (
     | LearningInvalidated
     | LineageLinked
     | LineageUnlinked
+    | PayloadErased
 )

@@ -15,6 +15,7 @@ from ledger.memories.facts import (
     MemoryRestored,
     MemoryRetired,
     MetadataPatched,
+    PayloadErased,
     RevisionCorrected,
     RevisionRevoked,
 )
@@ -81,6 +82,8 @@ def _touched(revisions: Revisions, facts: LineageFacts, event: Event) -> Revisio
         case MemoryRemembered() | RevisionCorrected():
             born = born_revision(facts, position, event.subjects)
             return {**_moved(revisions, facts.moves[:-1], position), born.revision: born}
+        case PayloadErased():  # there is nothing left that could be restored
+            return _moved(revisions, facts.moves, position, lambda old: ())
         case MemoryRestored():
             return _moved(revisions, facts.moves, position, lambda old: old.withdrawals[:-1])
         case _:

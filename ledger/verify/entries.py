@@ -4,13 +4,14 @@ Nearly every entry is sound, so one look says whether it is; only where it is no
 Nothing here knows what came before the entry.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ledger import codec, digest
 from ledger.chain import Envelope
 from ledger.digest import LedgerKeys
 from ledger.governance import LedgerOpened
-from ledger.verify.pages import Payload, Row
+from ledger.verify.pages import NO_PAYLOAD, Payload, Row
 from ledger.verify.report import Findings
 
 OPENING = "ledger.opened.v1"
@@ -50,10 +51,15 @@ def _is_committed(envelope: Envelope, salt: bytes, body: bytes) -> bool:
     )
 
 
-def explain(envelope: Envelope, row: Row, payload: Payload, ledger: Ledger, findings: Findings) -> None:
-    """Record what is wrong with an entry that may not be sound."""
+def explain(
+    envelope: Envelope, row: Row, payload: Payload, ledger: Ledger, findings: Findings, miss: Callable[[int], None]
+) -> None:
+    """Record what is wrong with an entry that may not be sound; a payload that is not there at all goes to `miss`."""
     _explain_columns(envelope, row, ledger, findings)
-    _explain_payload(envelope, row[0], payload, findings)
+    if envelope.payload_sha256 is not None and payload == NO_PAYLOAD:
+        miss(row[0])
+    else:
+        _explain_payload(envelope, row[0], payload, findings)
 
 
 def _explain_columns(envelope: Envelope, row: Row, ledger: Ledger, findings: Findings) -> None:
@@ -92,7 +98,7 @@ def _explain_payload(envelope: Envelope, seq: int, payload: Payload, findings: F
         if (envelope.payload_len, salt, body) != (None, None, None):
             findings.bad("payloads", seq, "no payload", "one")
     elif salt is None or body is None:
-        findings.bad("payloads", seq, "the payload that was committed to", "none")
+        findings.bad("payloads", seq, "the payload that was committed to", "half of it")
     elif not _is_committed(envelope, salt, body):
         findings.bad("payloads", seq, "the payload that was committed to", "another")
     else:

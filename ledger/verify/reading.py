@@ -11,6 +11,7 @@ from ledger import codec, digest
 from ledger.chain import Envelope
 from ledger.checkpoints import Watch
 from ledger.digest import LedgerKeys
+from ledger.erasure import OF_ERASURES, Erasures
 from ledger.governance import LedgerName, LedgerOpened
 from ledger.store import Store
 from ledger.tree import Frontier
@@ -79,6 +80,7 @@ class Reading:
         self._beside = beside
         self._watches = watches
         self._witness = witness
+        self.erasures = Erasures()
         self._suspect: int | None = None
         self._at = start.at
         self._append = start.append
@@ -166,6 +168,8 @@ class Reading:
                 self._bad("chain", blamed, "an entry that the one after it links to", "another")
             self._follow_stream(envelope, seq, raw, suspect)
             self._follow_append(envelope, seq)
+            if envelope.type in OF_ERASURES:
+                self.erasures.see(envelope)
             if self._witness is not None:
                 self._witness(envelope)
             if envelope.request is not None:
@@ -188,7 +192,9 @@ class Reading:
     def _explain(self, envelope: Envelope, row: Row, payload: tuple[bytes | None, bytes | None]) -> None:
         if self.origin is None:
             self.origin = envelope.log
-        entries.explain(envelope, row, payload, Ledger(self._ledger, self.origin, self.keys), self.findings)
+        entries.explain(
+            envelope, row, payload, Ledger(self._ledger, self.origin, self.keys), self.findings, self.erasures.miss
+        )
         if row[0] == 0 and isinstance(envelope.facts, LedgerOpened) and entries.opens(envelope, self._ledger):
             self.public_key = envelope.facts.public_key
             self.incarnation = envelope.facts.incarnation

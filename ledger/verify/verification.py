@@ -13,6 +13,7 @@ from ledger.errors import CorrigendaError, refuse
 from ledger.store import QUERIES, Store
 from ledger.verify.aside import Aside
 from ledger.verify.beside import Beside
+from ledger.verify.gone import Sought
 from ledger.verify.pages import pages
 from ledger.verify.reading import Reading, Start
 from ledger.verify.report import CHECKS, LATER, Check, Findings, Report, exit_of
@@ -66,6 +67,7 @@ class Verification:
         self._watches = [Watch(note) for note in (wish.checkpoint, wish.since) if note is not None]
         self._head: _HeadRow | None = None
         self._limits: str | None = None  # what was not read, if not all was
+        self._erased = 0
         self._note: str | None = None  # why it was, although a checkpoint was given to begin at
 
     def run(self) -> Report:
@@ -164,6 +166,7 @@ class Verification:
             )
             self._beside.missing(reading.next)
         reading.end()
+        self._erased = Sought(self._store, self._keys, reading, self._findings).settle(end)
         if first and reading.start.is_anchored and self._beside.anchor is not None:
             check_beginnings(self._aside.beginnings(), self._store, self._beside, self._findings)
 
@@ -226,7 +229,7 @@ class Verification:
             head=None if own is None else own.hex(),
             checks=checks,
             unanchored_tail=tail,
-            erased=0,
+            erased=self._erased,
         )
 
     def _checks(self, reading: Reading, size: int, complete: bool) -> Mapping[str, Check]:

@@ -136,7 +136,7 @@ TEXT: Check = lambda value: isinstance(value, str)  # noqa: E731 - a name for a 
 COUNT, FROM_1 = integer(0), integer(1)
 TIME = matches(r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z")
 TRUST = one_of("unverified", "verified", "revoked")
-STATES = one_of("processing", "active", "superseded", "conflicted", "rejected", "retired", "forgotten")
+STATES = one_of("processing", "active", "superseded", "conflicted", "rejected", "retired", "forgotten", "erased")
 VALUES = row_of(STATES, TRUST, TRUST)
 MOVE = closed(after=VALUES, before=maybe(VALUES), revision=identifier("rev"), since=maybe(COUNT), version=FROM_1)
 EDGE = row_of(one_of("supersedes", "proposes", "conflicts"), TEXT, TEXT, maybe(COUNT))
@@ -241,6 +241,20 @@ TYPES: dict[str, tuple[Check, Check]] = {
         closed(correction=identifier("cor"), moves=array(MOVE), standing=STANDING),
         closed(correction_hash=TEXT, learning_hash=TEXT, reason=maybe(TEXT), similarity=TEXT),
     ),
+    "payload.erased.v1": (
+        closed(erasure=identifier("era"), moves=array(MOVE), positions=array(COUNT), standing=STANDING),
+        NOTHING,
+    ),
+    "erasure.certified.v1": (
+        closed(
+            by=TEXT,
+            not_reached=array(closed(store=TEXT, until=maybe(TEXT))),
+            payloads=COUNT,
+            signature=TEXT,
+            stores=array(closed(deleted=COUNT, residual=COUNT, store=TEXT)),
+        ),
+        REASON,
+    ),
     "lineage.linked.v1": (_LINK, REASON),
     "lineage.unlinked.v1": (_LINK, REASON),
     "tombstone.set.v1": (_TOMBSTONE, NOTHING),
@@ -281,6 +295,7 @@ TYPES: dict[str, tuple[Check, Check]] = {
 }
 STREAMS = {
     "correction": "cor",
+    "erasure": "era",
     "evidence": "evd",
     "export": "led",
     "ledger": "led",
@@ -305,7 +320,7 @@ ENVELOPE = closed(
     request_fp=maybe(HEX),
     schema=one_of(1),
     seq=COUNT,
-    stream=matches("(mem|cor|pol|led)_[0-7][0-9A-HJKMNP-TV-Z]{25}|(name|evd|tomb)_[0-9a-f]{64}"),
+    stream=matches("(mem|cor|era|pol|led)_[0-7][0-9A-HJKMNP-TV-Z]{25}|(name|evd|tomb)_[0-9a-f]{64}"),
     stream_prev_b3=HEX,
     stream_seq=COUNT,
     subjects=array(TEXT),
@@ -359,4 +374,5 @@ def _positions(facts: dict[str, Json]) -> Iterator[int]:
     standing = facts.get("standing") or {}
     found = [standing.get("content_seq"), standing.get("meta_seq"), facts.get("undoes"), facts.get("since")]
     found += [move["since"] for move in facts.get("moves", ())] + [edge[3] for edge in facts.get("edges", ())]
+    found += facts.get("positions", ())
     return (position for position in found if position is not None)

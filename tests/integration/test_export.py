@@ -534,6 +534,17 @@ def test_a_tar_file_is_plain_and_ends(bundle: Handed, tmp_path: Path, form: int)
     assert verify_bundle(tmp_path / "cut.tar", bundle.key).exit_code == 14
 
 
+def test_a_tar_file_of_any_length_is_a_bundle(bundle: Handed, tmp_path: Path) -> None:
+    """Whatever is left of the record that it ends in, a packed bundle is read to its end, by both programs."""
+    for blocks in range(20):
+        (bundle.path / layout.REPORT).write_bytes(bytes(512 * blocks))
+        resigned(bundle)
+        copy = Path(shutil.copytree(bundle.path, tmp_path / "copy"))
+        bundle_writing.place(copy, tmp_path / "packed.tar.gz")
+        assert exits(tmp_path / "packed.tar.gz", bundle.key) == (0, 0), blocks
+        (tmp_path / "packed.tar.gz").unlink()
+
+
 def test_an_empty_origin_is_a_mistake_of_the_caller(bundle: Handed) -> None:
     """An origin that was asked for and is empty, as an unset variable gives, does not switch the check off."""
     with pytest.raises(CorrigendaError) as caught:

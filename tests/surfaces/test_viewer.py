@@ -13,6 +13,7 @@ from browser import NO_BROWSER, Browser, browser
 from gateway.bare import open_bare
 from ledger.bundle import layout
 from ledger.bundle import writing as bundle_writing
+from tests import erasing
 from tests.conftest import fresh_database
 from tests.integration.conftest import Here
 from tests.roles import as_writer
@@ -91,6 +92,29 @@ def test_the_chain_is_drawn(page: Browser, shown: tuple[Path, str]) -> None:
     drawn = page.script("return [...document.querySelectorAll('svg text')].map((one) => one.textContent)")
     assert drawn == ["deploys version 1: superseded, unverified", "deploys version 2: active, unverified"]
     assert page.script("return document.querySelectorAll('svg line').length") == 1
+
+
+def test_what_was_erased_is_told_from_what_was_withheld(
+    page: Browser, server_url: str, migrated_template: str, tmp_path: Path
+) -> None:
+    """Where a certificate in the tree says so, the page says erased, and counts it."""
+    with fresh_database(server_url, template=migrated_template) as owner:
+        here = Here(as_writer(owner), tmp_path / "home")
+        gateway = here(embedder="none")
+        gateway.remember("Her number is 4711.", memory_id="ana")
+        erasing.erase(gateway, "ana", owner, here.home)
+        gateway.export_supersession(["ana"], tmp_path / "bundle")
+        here.close()
+        with open_bare(database_url=here.ledger_url, home=here.home) as bare:
+            key = bare.public_key()["public_key"]
+    page.open(tmp_path / "bundle" / layout.VIEWER)
+    page.write("#key", key)
+    page.wait(f"{STATE} === 'good'")
+    assert "1 payloads were erased, with a certificate" in page.script(
+        "return document.getElementById('verdict').textContent"
+    )
+    states = page.script("return [...document.querySelectorAll('#events span')].map((one) => one.textContent)")
+    assert states.count("payload erased, with a certificate") == 1 and "payload withheld" not in states
 
 
 @pytest.mark.parametrize("what", ["envelope", "proof", "payload"])
