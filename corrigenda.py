@@ -35,79 +35,71 @@ def _refuse_foreign_packages() -> None:
 _refuse_foreign_packages()
 
 # After the check on purpose: before it, these names could be anybody's.
-from gateway.evals import contains  # noqa: E402
-from gateway.replies import (  # noqa: E402
-    AuditEntry,
-    BundleVerification,
-    Change,
-    Check,
+from gateway.reading.evals import contains  # noqa: E402
+from gateway.shapes.replies.audit import BundleVerification, Check, Export, Verification  # noqa: E402
+from gateway.shapes.replies.base import Reply  # noqa: E402
+from gateway.shapes.replies.corrections import (  # noqa: E402
     Correction,
-    CorrectionDiff,
     CorrectionHistory,
     CorrectionHit,
     CorrectionList,
     CorrectionSearch,
     CorrectionStats,
-    CorrectionThen,
     EvalCase,
-    EventDetail,
-    EventRef,
-    Evidence,
-    Excluded,
     ExplainedCorrection,
-    Explanation,
-    Export,
-    History,
-    Hit,
-    Impact,
-    ImportItem,
-    ImportReport,
+    PatchedCorrection,
+    Rendered,
+)
+from gateway.shapes.replies.lineages import Lineage, LineageEdge, LineageNode  # noqa: E402
+from gateway.shapes.replies.log import EventDetail, LogItem, Trace  # noqa: E402
+from gateway.shapes.replies.memories import (  # noqa: E402
+    Evidence,
+    ListedRevision,
+    MemoryList,
+    Policy,
+    PolicySetting,
+    Revision,
+    RevisionAct,
+)
+from gateway.shapes.replies.models import (  # noqa: E402
     IndexCheck,
     IndexDifference,
     IndexPartition,
     IndexRebuild,
     IndexStatus,
-    Lineage,
-    LineageEdge,
-    LineageNode,
-    ListedRevision,
-    LogItem,
-    MemoryDiff,
-    MemoryList,
-    MemoryThen,
-    MetadataChange,
     ModelDifference,
     ModelsCheck,
     ModelsStatus,
+    Rebuild,
+    Reembedding,
+)
+from gateway.shapes.replies.past import (  # noqa: E402
+    AuditEntry,
+    Change,
+    CorrectionDiff,
+    CorrectionThen,
+    Explanation,
+    History,
+    MemoryDiff,
+    MemoryThen,
+    MetadataChange,
+    PatchedRevision,
+    RevisionDiff,
+    RevisionRef,
+)
+from gateway.shapes.replies.searches import Excluded, Hit, Search  # noqa: E402
+from gateway.shapes.replies.traces import SearchTrace, TracedHit, TraceList, TraceSummary, TraceVerdict  # noqa: E402
+from gateway.shapes.replies.upkeep import (  # noqa: E402
+    ImportItem,
+    ImportReport,
     Outbox,
     OutboxItem,
     OutboxRetry,
-    PatchedCorrection,
-    PatchedRevision,
-    Policy,
-    PolicySetting,
-    Pruned,
-    Rebuild,
-    Receipt,
     Recovery,
-    Reembedding,
-    Rendered,
-    Reply,
-    Revision,
-    RevisionAct,
-    RevisionDiff,
-    RevisionRef,
-    Search,
-    SearchTrace,
     Status,
-    Trace,
-    TracedHit,
-    TraceList,
-    TraceSummary,
-    TraceVerdict,
     Transfer,
-    Verification,
 )
+from gateway.shapes.replies.writes import EventRef, Impact, Pruned, Receipt  # noqa: E402
 from ledger.clock import Clock  # noqa: E402
 from ledger.errors import (  # noqa: E402
     ConflictError,
@@ -252,7 +244,7 @@ def verify_bundle(path: str | Path, key: str, *, origin: str | None = None) -> B
     What is wrong with the bundle is in the answer (`ok`, `verdict`, `exit_code`). Raises InvalidInputError where the
     key is none, or nothing can be read at `path`.
     """
-    from gateway.bundles import verify_bundle as check
+    from gateway.audit.bundles import verify_bundle as check
 
     return check(path, key, origin=origin)
 

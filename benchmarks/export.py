@@ -25,7 +25,7 @@ from benchmarks import bars, ours, server
 from benchmarks.bars import Line
 from benchmarks.rebuild_rate import Writer
 from benchmarks.verify_rate import ROWS
-from gateway.bare import open_bare
+from gateway.upkeep.bare import open_bare
 from ledger.bundle import writing
 
 EXPORT_S_MAX, VERIFY_S_MAX, MEMORY_MB_MAX = 5.0, 1.0, 300.0

@@ -7,7 +7,7 @@ from cli.context import Session
 from cli.output import give, note
 
 if TYPE_CHECKING:
-    from gateway.replies import Receipt
+    from gateway.shapes.replies.writes import Receipt
 
 CURSOR_NOTE = (
     "With --limit the answer ends with a cursor, which goes on as of the same position, with the same filters: in json "

@@ -11,9 +11,9 @@ from cli.options import Range, Verb, read_event_type, read_moment, read_range, r
 from cli.output import flush, give, give_stream, note, print_bytes, print_text, text_only
 
 if TYPE_CHECKING:
-    from gateway.bare import BareGateway
-    from gateway.replies import LogItem
     from gateway.service import Gateway
+    from gateway.shapes.replies.log import LogItem
+    from gateway.upkeep.bare import BareGateway
     from ledger.errors import CorrigendaError
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gateway.replies import LogItem
+    from gateway.shapes.replies.log import LogItem
 
 OPEN_COLUMNS_MAX = 12
 _BAR, _DOT, _END = "│", "●", "○"

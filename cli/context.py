@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from gateway.bare import BareGateway
     from gateway.service import Gateway
+    from gateway.upkeep.bare import BareGateway
 
 _OURS = ("cli", "corrigenda", "gateway", "ledger", "migrations", "projections")  # the loggers that are ours
 _NOT_BUILT = ("CORRIGENDA_SERVER", "CORRIGENDA_TOKEN", "CORRIGENDA_TOKEN_FILE")
@@ -98,7 +98,7 @@ class Session:
         `create=False` makes nothing: no home, no server, no ledger, no key.
         """
         self._prepare()
-        from gateway.bare import open_bare
+        from gateway.upkeep.bare import open_bare
 
         with open_bare(
             database_url=self.database_url,

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from cli.text import Paint, block, clip, count, inert, inert_json, moment, pairs, plain, table
 
 if TYPE_CHECKING:
-    from gateway.replies import (
-        AuditEntry,
+    from gateway.shapes.replies.corrections import (
         Correction,
         CorrectionHistory,
         CorrectionSearch,
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
         EvalCase,
         ExplainedCorrection,
     )
+    from gateway.shapes.replies.past import AuditEntry
 
 _EMPTY = {
     "no_match": "nothing found: no correction that this reader sees is near enough. Ask in other words, or lower "

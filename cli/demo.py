@@ -21,8 +21,9 @@ from cli.graph import tree
 from gateway import embedded
 from gateway.bootstrap import open_bare, open_gateway
 from gateway.imports.excerpt import EXCERPT
-from gateway.replies import Receipt, Verification
 from gateway.service import Gateway
+from gateway.shapes.replies.audit import Verification
+from gateway.shapes.replies.writes import Receipt
 from ledger.sql import load
 from projections.embedders import Vectors
 

@@ -11,7 +11,7 @@ from cli.output import give, print_bytes, text_only
 from cli.text import inert, moment, pairs
 
 if TYPE_CHECKING:
-    from gateway.replies import Evidence
+    from gateway.shapes.replies.memories import Evidence
 
 
 @click.group("evidence", cls=Noun)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from cli.text import inert
-from gateway.formulas import guarded
+from gateway.shapes.formulas import guarded
 
 Document = Mapping[str, Any]  # Any: JSON
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cli.text import clip, inert
 
 if TYPE_CHECKING:
-    from gateway.replies import Lineage, LineageEdge, LineageNode
+    from gateway.shapes.replies.lineages import Lineage, LineageEdge, LineageNode
 
 _LABEL_COLUMNS = 60
 _DASH, _BAR, _DOT, _AGAIN = "─", "│", "●", "○"

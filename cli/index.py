@@ -12,7 +12,7 @@ from cli.progress import metered
 from cli.text import count, inert, table
 
 if TYPE_CHECKING:
-    from gateway.replies import IndexStatus, Reembedding
+    from gateway.shapes.replies.models import IndexStatus, Reembedding
 
 
 @click.group("index", cls=Noun)

@@ -11,7 +11,7 @@ from cli.progress import metered
 from cli.text import count, inert, table
 
 if TYPE_CHECKING:
-    from gateway.replies import IndexCheck, IndexRebuild
+    from gateway.shapes.replies.models import IndexCheck, IndexRebuild
 
 
 @click.command(cls=Verb, epilog="\b\nExample:\n  corrigenda index verify || corrigenda recover")

@@ -13,7 +13,7 @@ from cli.text import count, inert, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gateway.replies import ModelDifference, ModelsCheck, ModelsStatus, Rebuild
+    from gateway.shapes.replies.models import ModelDifference, ModelsCheck, ModelsStatus, Rebuild
 
 
 @click.group("projections", cls=Noun)

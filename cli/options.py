@@ -264,7 +264,7 @@ def read_range(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 def read_moment(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """Return a time with its zone (RFC 3339) as the ledger writes times: UTC with six fraction digits."""
-    from gateway import schemas
+    from gateway.shapes import schemas
     from ledger.errors import InvalidInputError
 
     try:

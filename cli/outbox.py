@@ -12,7 +12,7 @@ from cli.output import give
 from cli.text import count, inert, moment, table
 
 if TYPE_CHECKING:
-    from gateway.replies import Outbox, OutboxItem, OutboxRetry
+    from gateway.shapes.replies.upkeep import Outbox, OutboxItem, OutboxRetry
 
 
 @click.group("outbox", cls=Noun)

@@ -17,7 +17,7 @@ from cli.context import Session
 from cli.text import inert, inert_json
 
 if TYPE_CHECKING:
-    from gateway.replies import Reply
+    from gateway.shapes.replies.base import Reply
 
 Item = TypeVar("Item", bound="Reply")
 Document = Mapping[str, Any]  # Any: JSON
@@ -83,7 +83,7 @@ def as_document(answer: "Reply | Mapping[str, Any]") -> dict[str, Any]:  # Any: 
     """Return the JSON form of an answer."""
     if isinstance(answer, Mapping):
         return {"schema_version": _SCHEMA_VERSION, **answer}
-    from gateway.replies import document
+    from gateway.shapes.replies.documents import document
 
     return document(answer)
 

@@ -8,18 +8,16 @@ from cli.correction_views import standing
 from cli.text import Paint, block, inert, moment, plain
 
 if TYPE_CHECKING:
-    from gateway.replies import (
+    from gateway.shapes.replies.corrections import Correction, CorrectionHistory, PatchedCorrection
+    from gateway.shapes.replies.memories import Revision
+    from gateway.shapes.replies.past import (
         Change,
-        Correction,
         CorrectionDiff,
-        CorrectionHistory,
         History,
         MemoryDiff,
         MemoryThen,
         MetadataChange,
-        PatchedCorrection,
         PatchedRevision,
-        Revision,
         RevisionDiff,
         RevisionRef,
     )

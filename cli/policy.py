@@ -11,7 +11,7 @@ from cli.output import give
 from cli.text import inert, table
 
 if TYPE_CHECKING:
-    from gateway.replies import Policy
+    from gateway.shapes.replies.memories import Policy
 
 
 UNREAD = ("mode", "self_approval", "log.public", "mcp.argument_errors", "trace_retention")

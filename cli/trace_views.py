@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from cli.text import Paint, clip, count, inert, moment, pairs, plain
 
 if TYPE_CHECKING:
-    from gateway.replies import SearchTrace, TraceSummary
+    from gateway.shapes.replies.traces import SearchTrace, TraceSummary
 
 _QUERY_COLUMNS = 60
 _FORGOTTEN = "(what was asked was forgotten since)"

@@ -11,7 +11,7 @@ from cli.output import give, give_stream, note
 from cli.text import count
 
 if TYPE_CHECKING:
-    from gateway.replies import TraceSummary
+    from gateway.shapes.replies.traces import TraceSummary
 
 
 @click.group("traces", cls=Noun)

@@ -14,7 +14,7 @@ from cli.output import as_document, give
 from cli.progress import metered
 
 if TYPE_CHECKING:
-    from gateway.replies import Verification
+    from gateway.shapes.replies.audit import Verification
 
 
 @click.command(
@@ -96,7 +96,7 @@ def verify(
 
 def _with_index(session: Session, report: "Verification") -> "Verification":
     """Return the report with the index's own check; of a ledger that is not sound it is not asked."""
-    from gateway.index_check import judged
+    from gateway.upkeep.index_check import judged
     from ledger.errors import CorrigendaError
 
     if not report.ok:
@@ -113,7 +113,7 @@ def _with_index(session: Session, report: "Verification") -> "Verification":
 def _verify_bundle(session: Session, path: str | None, key: str | None, origin: str | None) -> int:
     if path is None or key is None:
         raise click.UsageError("a bundle is checked with --bundle PATH and --key VKEY (or @FILE), both.")
-    from gateway.bundles import verify_bundle
+    from gateway.audit.bundles import verify_bundle
 
     found = verify_bundle(path, key, origin=origin)
     give(session, found, lambda: views.bundle(found, paint=session.paint))

@@ -6,27 +6,14 @@ from typing import TYPE_CHECKING, Any, cast
 from cli.text import Paint, block, clip, count, inert, moment, pairs, plain, table, wrapped
 
 if TYPE_CHECKING:
-    from gateway.replies import (
-        AuditEntry,
-        BundleVerification,
-        Explanation,
-        Export,
-        History,
-        Hit,
-        Impact,
-        ImportReport,
-        LogItem,
-        Pruned,
-        Receipt,
-        Recovery,
-        Revision,
-        RevisionAct,
-        Search,
-        Status,
-        Trace,
-        TraceVerdict,
-        Transfer,
-    )
+    from gateway.shapes.replies.audit import BundleVerification, Export
+    from gateway.shapes.replies.log import LogItem, Trace
+    from gateway.shapes.replies.memories import Revision, RevisionAct
+    from gateway.shapes.replies.past import AuditEntry, Explanation, History
+    from gateway.shapes.replies.searches import Hit, Search
+    from gateway.shapes.replies.traces import TraceVerdict
+    from gateway.shapes.replies.upkeep import ImportReport, Recovery, Status, Transfer
+    from gateway.shapes.replies.writes import Impact, Pruned, Receipt
 
 _COLUMNS = 80  # what a status fits in
 _DIGITS = 16  # of a hash, where it only has to be recognised

@@ -4,15 +4,17 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-from gateway import anchors, roles, schemas
-from gateway.bare import BareGateway, open_bare
+from gateway.audit import anchors
 from gateway.embedded import Say, Server, attach
-from gateway.losses import Losses
-from gateway.permissions import Actor, granted
+from gateway.scope.permissions import Actor, granted
 from gateway.service import Gateway
 from gateway.service.typed import typed
 from gateway.settings import Settings, read_settings
-from gateway.survey import survey
+from gateway.shapes import schemas
+from gateway.traces.losses import Losses
+from gateway.upkeep import roles
+from gateway.upkeep.bare import BareGateway, open_bare
+from gateway.upkeep.survey import survey
 from ledger.appending import PROJECTOR_VERSION
 from ledger.clock import Clock, system_clock
 from ledger.committer import Committer

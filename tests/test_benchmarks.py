@@ -11,8 +11,8 @@ from benchmarks.quality.__main__ import HELD, TUNING, ask, chosen_fusion, part_o
 from benchmarks.seeded import DIMENSION, Seeded, unit_vectors, vector_of
 from benchmarks.timing import Times, repeated
 from benchmarks.workload import Run, together
-from gateway.bare import open_bare
 from gateway.bootstrap import make_index
+from gateway.upkeep.bare import open_bare
 
 RATES = {"ours": [900.0, 100.0, 1000.0], "theirs": [1000.0, 50.0, 2000.0]}
 

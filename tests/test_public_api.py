@@ -3,10 +3,13 @@
 import inspect
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import corrigenda
-from gateway import replies
+from gateway.shapes import replies
+from gateway.shapes.replies.base import Reply
 from ledger import errors
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,7 +27,9 @@ def test_the_list_is_sorted_and_without_doubles() -> None:
 
 def test_the_list_is_complete() -> None:
     """Every error family and every shape of an answer can be had from the front door."""
-    expected = classes_of(errors, errors.CorrigendaError) | classes_of(replies, replies.Reply)
+    topics = [import_module(f"{replies.__name__}.{found.name}") for found in iter_modules(replies.__path__)]
+    answers = set[str]().union(*(classes_of(topic, Reply) for topic in topics))
+    expected = classes_of(errors, errors.CorrigendaError) | answers
     functions = {"contains", "open", "verify_bundle"}
     assert expected | functions | {"Gateway", "__version__"} == set(corrigenda.__all__)
 

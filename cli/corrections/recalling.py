@@ -12,7 +12,7 @@ from cli.options import Verb, read_text, reads
 from cli.output import give, note
 
 if TYPE_CHECKING:
-    from gateway.replies import Rendered
+    from gateway.shapes.replies.corrections import Rendered
 
 _K = click.option("-k", "k", type=int, metavar="N", help="At most so many; by default what the policy says (3).")
 _MIN_SCORE = click.option(

@@ -11,7 +11,7 @@ from cli.options import Verb, reads
 from cli.output import give, give_stream, note, note_next
 
 if TYPE_CHECKING:
-    from gateway.replies import Revision
+    from gateway.shapes.replies.memories import Revision
 
 _STATES = ("active", "processing", "conflicted", "superseded", "rejected", "retired", "forgotten", "erased", "revoked")
 

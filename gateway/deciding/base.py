@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from gateway.contradiction import Contradictions
-from gateway.names import Names, References
-from gateway.page import Append
-from gateway.permissions import Actor
-from gateway.policies import Policies
-from gateway.reading import Reader
-from gateway.schemas import ScopeRequest
+from gateway.deciding.contradiction import Contradictions
+from gateway.reading.reader import Reader
+from gateway.scope.names import Names, References
+from gateway.scope.permissions import Actor
+from gateway.shapes.schemas import ScopeRequest
+from gateway.writing.page import Append
+from gateway.writing.policies import Policies
 from ledger.digest import LedgerKeys
 from ledger.errors import refuse
 from ledger.message import ScopeIds

@@ -4,10 +4,10 @@ import msgspec
 
 from gateway.deciding.base import Deciding, check_version, name_scope
 from gateway.deciding.burying import refuse_buried
-from gateway.names import no_project
-from gateway.page import Append
-from gateway.schemas import CorrectRequest, RememberRequest
-from gateway.texts import correction_text, remembered_text
+from gateway.scope.names import no_project
+from gateway.shapes.schemas import CorrectRequest, RememberRequest
+from gateway.views.texts import correction_text, remembered_text
+from gateway.writing.page import Append
 from ledger.errors import refuse
 from ledger.ids import is_ours
 from ledger.memories import Correct, Publish, Remember, last_head

@@ -6,8 +6,8 @@ for; that there is none is held to until the append is stored.
 
 from collections.abc import Sequence
 
-from gateway.page import Append
-from gateway.reading import Reader
+from gateway.reading.reader import Reader
+from gateway.writing.page import Append
 from ledger.decider import Command
 from ledger.digest import LedgerKeys
 from ledger.memories import RevisionText

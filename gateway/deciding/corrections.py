@@ -4,13 +4,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from gateway.contradiction import OFF, Finding
 from gateway.deciding.base import name_scope
 from gateway.deciding.beginning import Beginning
-from gateway.names import no_project
-from gateway.page import Append
-from gateway.policies import CORRECTIONS_AGENTS
-from gateway.schemas import CorrectRequest, RecordCorrectionRequest, SupersedeCorrectionRequest
+from gateway.deciding.contradiction import OFF, Finding
+from gateway.scope.names import no_project
+from gateway.shapes.schemas import CorrectRequest, RecordCorrectionRequest, SupersedeCorrectionRequest
+from gateway.writing.page import Append
+from gateway.writing.policies import CORRECTIONS_AGENTS
 from ledger.corrections import (
     CORRECTION,
     Confirm,

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from gateway.deciding.base import Deciding
-from gateway.page import Append
-from gateway.policies import VERIFIER_IS_PRODUCER
+from gateway.writing.page import Append
+from gateway.writing.policies import VERIFIER_IS_PRODUCER
 from ledger.errors import refuse
 from ledger.evidence import EVIDENCE
 from ledger.memories import Admission, Admit, Contest, Promote, Reject

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import msgspec
 
 from gateway.deciding.base import Deciding
-from gateway.names import no_project
-from gateway.page import Append
-from gateway.policies import SETTINGS
+from gateway.scope.names import no_project
+from gateway.writing.page import Append
+from gateway.writing.policies import SETTINGS
 from ledger.errors import refuse
 from ledger.policy import POLICY, PolicySet, SetPolicy
 

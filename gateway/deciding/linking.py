@@ -1,8 +1,8 @@
 """Links between memories."""
 
 from gateway.deciding.base import Deciding, check_version
-from gateway.graph import state_link, withdraw_link
-from gateway.page import Append
+from gateway.reading.graph import state_link, withdraw_link
+from gateway.writing.page import Append
 
 
 class Linking(Deciding):

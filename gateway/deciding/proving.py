@@ -1,9 +1,9 @@
 """What is kept to prove something by."""
 
 from gateway.deciding.base import Deciding
-from gateway.names import no_project
-from gateway.page import Append
-from gateway.schemas import EvidenceRequest
+from gateway.scope.names import no_project
+from gateway.shapes.schemas import EvidenceRequest
+from gateway.writing.page import Append
 from ledger.errors import refuse
 from ledger.evidence import EVIDENCE, AddEvidence, EvidenceAdded, EvidenceText
 

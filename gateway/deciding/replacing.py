@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from gateway.deciding.base import Deciding, check_version
-from gateway.page import Append
-from gateway.schemas import SuccessorRequest, SupersedeRequest
-from gateway.succession import Successor, supersede
-from gateway.texts import successor_text
+from gateway.shapes.schemas import SuccessorRequest, SupersedeRequest
+from gateway.views.texts import successor_text
+from gateway.writing.page import Append
+from gateway.writing.succession import Successor, supersede
 from ledger.errors import refuse
 from ledger.ids import is_ours
 from ledger.memories import RevisionState, RevisionText, live

@@ -2,7 +2,7 @@
 
 from gateway.deciding.base import Deciding, check_version
 from gateway.deciding.burying import Graveyard
-from gateway.page import Append
+from gateway.writing.page import Append
 from ledger.errors import refuse
 from ledger.memories import Forget, Restore, Retire, Revoke, Withdrawal
 

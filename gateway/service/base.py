@@ -4,34 +4,33 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import isfunction
 from typing import Any, Self, cast
 
-from gateway import schemas
-from gateway.contradiction import Contradictions
-from gateway.corrections import Corrections
 from gateway.deciding import Decisions
-from gateway.filtering import Question
-from gateway.late_checks import LateChecks
-from gateway.losses import Losses
-from gateway.names import Names, References, no_project, no_such_project
-from gateway.pace import Pace
-from gateway.page import Append
-from gateway.past import Moment
-from gateway.permissions import Actor
-from gateway.policies import Policies
-from gateway.positions import parse_position, wait_until_at
-from gateway.reading import NOBODY, Reader
-from gateway.replies import (
-    Receipt,
-    Status,
-)
-from gateway.retracing import Retracing
-from gateway.retrieval import Retrieval
+from gateway.deciding.contradiction import Contradictions
+from gateway.deciding.late_checks import LateChecks
+from gateway.reading.corrections import Corrections
+from gateway.reading.reader import NOBODY, Reader
+from gateway.scope.names import Names, References, no_project, no_such_project
+from gateway.scope.past import Moment
+from gateway.scope.permissions import Actor
+from gateway.scope.spelling import Spellings
+from gateway.scope.states import States
+from gateway.scope.visible import Visible
+from gateway.searching.filtering import Question
+from gateway.searching.pace import Pace
+from gateway.searching.retrieval import Retrieval
+from gateway.searching.trail import Record
 from gateway.service.typed import typed
-from gateway.spelling import Spellings
-from gateway.states import States
-from gateway.traced import TraceTable
-from gateway.tracing import Background, Record, Tracer
-from gateway.visible import Visible
-from gateway.writing import Wish, Writer
+from gateway.shapes import schemas
+from gateway.shapes.positions import parse_position, wait_until_at
+from gateway.shapes.replies.upkeep import Status
+from gateway.shapes.replies.writes import Receipt
+from gateway.traces.losses import Losses
+from gateway.traces.retracing import Retracing
+from gateway.traces.traced import TraceTable
+from gateway.traces.tracing import Background, Tracer
+from gateway.writing.page import Append
+from gateway.writing.policies import Policies
+from gateway.writing.writer import Wish, Writer
 from ledger.clock import Clock, stamp
 from ledger.committer import Committer
 from ledger.errors import CorrigendaError, refuse

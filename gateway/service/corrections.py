@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 
-from gateway import schemas
-from gateway.correction_pages import CorrectionPages
-from gateway.page import Append
-from gateway.past import Moment
-from gateway.replies import (
+from gateway.reading.correction_pages import CorrectionPages
+from gateway.scope.past import Moment
+from gateway.service.base import UseCases, listed
+from gateway.shapes import schemas
+from gateway.shapes.replies.corrections import (
     Correction,
     CorrectionHistory,
     CorrectionList,
     CorrectionStats,
     EvalCase,
     ExplainedCorrection,
-    Receipt,
 )
-from gateway.service.base import UseCases, listed
+from gateway.shapes.replies.writes import Receipt
+from gateway.writing.page import Append
 from ledger.limits import LIST_LIMIT_DEFAULT
 
 STANDING = ("unconfirmed", "active")

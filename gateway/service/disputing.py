@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from gateway import schemas
-from gateway.page import Append
-from gateway.replies import Receipt
 from gateway.service.base import UseCases, listed
+from gateway.shapes import schemas
+from gateway.shapes.replies.writes import Receipt
+from gateway.writing.page import Append
 
 
 class DisputingActs(UseCases):

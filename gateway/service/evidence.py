@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from gateway import schemas
-from gateway.evidence import EvidenceReader
-from gateway.page import Append
-from gateway.replies import Evidence
+from gateway.reading.evidence import EvidenceReader
 from gateway.service.base import UseCases
+from gateway.shapes import schemas
+from gateway.shapes.replies.memories import Evidence
+from gateway.writing.page import Append
 from ledger.digest import public
 from ledger.errors import InvalidInputError, failure
 from ledger.limits import EVIDENCE_BYTES_MAX, NAME_CHARS_MAX

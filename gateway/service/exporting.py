@@ -6,13 +6,14 @@ from typing import Any, cast
 
 import msgspec
 
-from gateway import schemas
-from gateway.exporting import Exporting, Made, Wanted, hand_out, measured
-from gateway.past import Moment, Moments
-from gateway.reading import NOBODY
-from gateway.replies import Export, Receipt
-from gateway.schemas import ExportAllRequest, ExportRequest
+from gateway.audit.exporting import Exporting, Made, Wanted, hand_out, measured
+from gateway.reading.reader import NOBODY
+from gateway.scope.past import Moment, Moments
 from gateway.service.base import UseCases
+from gateway.shapes import schemas
+from gateway.shapes.replies.audit import Export
+from gateway.shapes.replies.writes import Receipt
+from gateway.shapes.schemas import ExportAllRequest, ExportRequest
 from gateway.transfer import telling
 from gateway.transfer.telling import Asked, Progress, Telling
 from gateway.transfer.writing import Writing, Written

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from gateway import schemas
-from gateway.bundles import verifier_key
-from gateway.importing import PepImport, Progress
-from gateway.replies import ImportReport, Transfer
-from gateway.schemas import TransferRequest
+from gateway.audit.bundles import verifier_key
+from gateway.imports.importing import PepImport, Progress
 from gateway.service.base import UseCases
+from gateway.shapes import schemas
+from gateway.shapes.replies.upkeep import ImportReport, Transfer
+from gateway.shapes.schemas import TransferRequest
 from gateway.transfer.reading import LineFile, Source, verified
 from gateway.transfer.taking import Taking
 

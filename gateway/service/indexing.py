@@ -1,9 +1,9 @@
 """The index as a whole: is it what the ledger says, make it anew, look after it little by little."""
 
-from gateway.importing import Progress
-from gateway.index_check import checked
-from gateway.replies import IndexCheck, IndexRebuild
+from gateway.imports.importing import Progress
 from gateway.service.base import UseCases
+from gateway.shapes.replies.models import IndexCheck, IndexRebuild
+from gateway.upkeep.index_check import checked
 from ledger.errors import CorrigendaError, failure
 from projections.recovery import examine, sound_out
 from projections.reindexing import reindex

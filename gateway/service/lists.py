@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from gateway import schemas
-from gateway.cursors import Place, take
-from gateway.lists import CHUNK, Chunk, Lister, Wanted
-from gateway.replies import MemoryList, Revision
+from gateway.reading.lists import CHUNK, Chunk, Lister, Wanted
 from gateway.service.base import UseCases, listed
+from gateway.shapes import schemas
+from gateway.shapes.cursors import Place, take
+from gateway.shapes.replies.memories import MemoryList, Revision
 from ledger.limits import LIST_LIMIT_DEFAULT
 
 

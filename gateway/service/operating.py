@@ -4,16 +4,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gateway import schemas
-from gateway.importing import Progress
-from gateway.models import differences
-from gateway.replies import (
-    Rebuild,
-    Recovery,
-    Reembedding,
-    Status,
-)
+from gateway.imports.importing import Progress
 from gateway.service.base import UseCases, listed
+from gateway.shapes import schemas
+from gateway.shapes.replies.models import Rebuild, Reembedding
+from gateway.shapes.replies.upkeep import Recovery, Status
+from gateway.upkeep.models import differences
 from projections.checking import PROJECTION_DRIFT
 from projections.rebuilding import rebuild
 from projections.recovery import Recovered, recover, untouched

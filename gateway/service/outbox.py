@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from gateway import schemas
-from gateway.page import Append
-from gateway.replies import Outbox, OutboxItem, OutboxRetry, Receipt
 from gateway.service.base import UseCases, listed
+from gateway.shapes import schemas
+from gateway.shapes.replies.upkeep import Outbox, OutboxItem, OutboxRetry
+from gateway.shapes.replies.writes import Receipt
+from gateway.writing.page import Append
 from ledger import parking
 from ledger.errors import failure, refuse
 from ledger.governance import LEDGER, SkipEffect

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gateway import policies, schemas
-from gateway.page import Append
-from gateway.replies import Policy, PolicySetting, Receipt
 from gateway.service.base import UseCases
+from gateway.shapes import schemas
+from gateway.shapes.replies.memories import Policy, PolicySetting
+from gateway.shapes.replies.writes import Receipt
+from gateway.writing import policies
+from gateway.writing.page import Append
 
 
 class PolicyUse(UseCases):

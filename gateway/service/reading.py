@@ -5,22 +5,14 @@ from datetime import datetime
 
 import msgspec
 
-from gateway import schemas
-from gateway.past import Moment
-from gateway.replies import (
-    CorrectionDiff,
-    EventDetail,
-    Explanation,
-    History,
-    Lineage,
-    LogItem,
-    MemoryDiff,
-    Revision,
-    RevisionDiff,
-    Search,
-    Trace,
-)
+from gateway.scope.past import Moment
 from gateway.service.base import UseCases, listed
+from gateway.shapes import schemas
+from gateway.shapes.replies.lineages import Lineage
+from gateway.shapes.replies.log import EventDetail, LogItem, Trace
+from gateway.shapes.replies.memories import Revision
+from gateway.shapes.replies.past import CorrectionDiff, Explanation, History, MemoryDiff, RevisionDiff
+from gateway.shapes.replies.searches import Search
 from ledger.ids import TRACE, is_prefix_of_ours, kind_of
 from projections.relay import Item
 

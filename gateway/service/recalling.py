@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from gateway import schemas
-from gateway.policies import CORRECTIONS_MIN_SCORE, CORRECTIONS_TOP_K
-from gateway.prompt import Learned, PastCorrection, estimated_tokens, render
-from gateway.replies import CorrectionSearch, Rendered, Search
+from gateway.scope.visible import NOBODY
+from gateway.searching.prompt import Learned, PastCorrection, estimated_tokens, render
 from gateway.service.base import UseCases
-from gateway.visible import NOBODY
+from gateway.shapes import schemas
+from gateway.shapes.replies.corrections import CorrectionSearch, Rendered
+from gateway.shapes.replies.searches import Search
+from gateway.writing.policies import CORRECTIONS_MIN_SCORE, CORRECTIONS_TOP_K
 from ledger.errors import CorrigendaError, refuse
 from projections.embedders import TokenCounter
 

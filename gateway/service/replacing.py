@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from gateway import schemas
-from gateway.page import Append
-from gateway.replies import Receipt
 from gateway.service.base import UseCases, listed
+from gateway.shapes import schemas
+from gateway.shapes.replies.writes import Receipt
+from gateway.writing.page import Append
 
 Text = str | Mapping[str, Any]  # Any: content, kind, tags and memory_id, checked by the schema
 

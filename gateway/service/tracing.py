@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from gateway import schemas
-from gateway.replies import SearchTrace, TraceList, TraceSummary
 from gateway.service.base import UseCases
+from gateway.shapes import schemas
+from gateway.shapes.replies.traces import SearchTrace, TraceList, TraceSummary
 from ledger.limits import LIST_LIMIT_DEFAULT
 
 CHUNK = 200

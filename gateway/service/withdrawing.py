@@ -2,11 +2,11 @@
 
 from typing import Literal, overload
 
-from gateway import schemas
-from gateway.page import Append
-from gateway.pruning import Prune
-from gateway.replies import Impact, Pruned, Receipt
+from gateway.deciding.pruning import Prune
 from gateway.service.base import UseCases
+from gateway.shapes import schemas
+from gateway.shapes.replies.writes import Impact, Pruned, Receipt
+from gateway.writing.page import Append
 
 
 class WithdrawingActs(UseCases):

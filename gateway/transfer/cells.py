@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from gateway.formulas import guarded
+from gateway.shapes.formulas import guarded
 from gateway.transfer.lines import Line
 from gateway.transfer.telling import CORRECTIONS
 

@@ -6,11 +6,11 @@ here; a memory keeps its id in any case, and goes without a name that another on
 
 from collections.abc import Collection, Mapping, Sequence
 
-from gateway.names import Names
-from gateway.page import Append, Page
+from gateway.scope.names import Names
 from gateway.transfer.lines import Told
 from gateway.transfer.surveying import Survey
 from gateway.transfer.vetting import vet_name
+from gateway.writing.page import Append, Page
 from ledger.errors import CorrigendaError
 from ledger.governance import AssignedName, NameAssigned
 from ledger.ids import NAME_PREFIXES, is_ours, kind_of

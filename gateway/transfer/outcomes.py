@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from gateway.replies import ImportItem, Transfer
+from gateway.shapes.replies.upkeep import ImportItem, Transfer
 from gateway.transfer.groups import REPLAYED, Group
 from gateway.transfer.lines import Told
 from gateway.transfer.naming import Naming

@@ -10,11 +10,11 @@ import msgspec
 from msgspec import Struct
 
 from gateway.deciding.burying import Graveyard
-from gateway.graph import state_link, withdraw_link
-from gateway.page import AUTHN_IMPORT, Append
+from gateway.reading.graph import state_link, withdraw_link
 from gateway.transfer.coherence import check_edges, check_ids
 from gateway.transfer.lines import Told
 from gateway.transfer.vetting import vet
+from gateway.writing.page import AUTHN_IMPORT, Append
 from ledger.corrections import (
     CORRECTION,
     DEFERRED,

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from gateway.deciding.burying import Graveyard
-from gateway.names import Names
-from gateway.page import Append, Page
-from gateway.reading import Reader
-from gateway.replies import Transfer
+from gateway.reading.reader import Reader
+from gateway.scope.names import Names
+from gateway.shapes.replies.upkeep import Transfer
 from gateway.transfer.coherence import check_links
 from gateway.transfer.groups import Group, Known, groups, known, said
 from gateway.transfer.lines import Told
@@ -22,7 +21,8 @@ from gateway.transfer.outcomes import Outcomes
 from gateway.transfer.reading import Bad, Source
 from gateway.transfer.replaying import Ids, Replaying
 from gateway.transfer.surveying import Survey, survey
-from gateway.writing import Writer
+from gateway.writing.page import Append, Page
+from gateway.writing.writer import Writer
 from ledger.codec import canonical
 from ledger.corrections import CORRECTION
 from ledger.errors import CorrigendaError, IntegrityError, UnavailableError, failure, refuse

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from gateway.names import Names
-from gateway.reading import Reader
+from gateway.reading.reader import Reader
+from gateway.scope.names import Names
 from gateway.transfer.lines import Line, Place, line_of
 from ledger.chain import Entry
 from ledger.corrections import CorrectionRecorded

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import Field, TypeAdapter, ValidationError
 
-from gateway import schemas
-from gateway.schemas import Request
+from gateway.shapes import fields, schemas
+from gateway.shapes.schemas import Request
 from ledger import limits
 from ledger.corrections import CorrectionText
 from ledger.errors import failure
@@ -19,84 +19,84 @@ from ledger.ids import is_callers_id
 from ledger.memories import Admission, Birth, Contradiction, MetadataPatch, RevisionText
 from ledger.message import Facts, Payload, Reason
 
-_Evidence = Annotated[tuple[schemas.PublicHash, ...], Field(max_length=limits.EVIDENCE_NAMED_MAX)]
+_Evidence = Annotated[tuple[fields.PublicHash, ...], Field(max_length=limits.EVIDENCE_NAMED_MAX)]
 
 
 class _Metadata(Request):
-    confidence: schemas.Confidence | None
-    review_by: schemas.Moment | None
-    sources: schemas.Sources
-    tags: schemas.Tags
-    valid_from: schemas.Moment | None
-    valid_to: schemas.Moment | None
+    confidence: fields.Confidence | None
+    review_by: fields.Moment | None
+    sources: fields.Sources
+    tags: fields.Tags
+    valid_from: fields.Moment | None
+    valid_to: fields.Moment | None
 
 
 class _Provenance(Request):
-    run: schemas.Label | None
-    session: schemas.Label | None
-    sources: schemas.Sources
+    run: fields.Label | None
+    session: fields.Label | None
+    sources: fields.Sources
 
 
 class _Revision(Request):
-    applies: schemas.Text | None
-    confidence: schemas.Confidence | None
-    content: schemas.Content
+    applies: fields.Text | None
+    confidence: fields.Confidence | None
+    content: fields.Content
     evidence: _Evidence
-    institutional: schemas.Text | None
+    institutional: fields.Text | None
     provenance: _Provenance
-    reason: schemas.ReasonText | None
-    recorded_at: schemas.Moment | None
-    review_by: schemas.Moment | None
-    subjects: schemas.Subjects
-    tags: schemas.Tags
-    valid_from: schemas.Moment | None
-    valid_to: schemas.Moment | None
+    reason: fields.ReasonText | None
+    recorded_at: fields.Moment | None
+    review_by: fields.Moment | None
+    subjects: fields.Subjects
+    tags: fields.Tags
+    valid_from: fields.Moment | None
+    valid_to: fields.Moment | None
 
 
 class _Correction(Request):
-    corrected_value: schemas.Value
-    entity_key: schemas.Label | None
-    field: schemas.Label | None
-    original_input: schemas.Content | None
-    original_value: schemas.Content
-    reason: schemas.ReasonText | None
-    recorded_at: schemas.Moment | None
-    run: schemas.Label | None
-    tags: schemas.Tags
+    corrected_value: fields.Value
+    entity_key: fields.Label | None
+    field: fields.Label | None
+    original_input: fields.Content | None
+    original_value: fields.Content
+    reason: fields.ReasonText | None
+    recorded_at: fields.Moment | None
+    run: fields.Label | None
+    tags: fields.Tags
 
 
 class _Patch(Request):
     after: _Metadata
     before: _Metadata
-    reason: schemas.ReasonText | None
+    reason: fields.ReasonText | None
 
 
 class _Admission(Request):
     evidence: _Evidence
-    reason: schemas.ReasonText | None
+    reason: fields.ReasonText | None
 
 
 class _Reason(Request):
-    reason: schemas.ReasonText | None
+    reason: fields.ReasonText | None
 
 
 class _Contradiction(Request):
-    correction_hash: schemas.PublicHash
-    learning_hash: schemas.PublicHash
-    reason: schemas.ReasonText | None
-    similarity: Annotated[schemas.Text, Field(max_length=32)]
+    correction_hash: fields.PublicHash
+    learning_hash: fields.PublicHash
+    reason: fields.ReasonText | None
+    similarity: Annotated[fields.Text, Field(max_length=32)]
 
 
 class _Evident(Request):
-    hash: schemas.PublicHash
-    name: schemas.Name | None
-    uri: schemas.Uri | None
+    hash: fields.PublicHash
+    name: fields.Name | None
+    uri: fields.Uri | None
 
 
 class _Born(Request):
-    kind: schemas.Kind
-    origin: schemas.Origin
-    visibility: schemas.Visibility
+    kind: fields.Kind
+    origin: fields.Origin
+    visibility: fields.Visibility
 
 
 _SAID: dict[type[Payload], type[Request]] = {
@@ -108,8 +108,8 @@ _SAID: dict[type[Payload], type[Request]] = {
     Reason: _Reason,
     RevisionText: _Revision,
 }
-_NAMES: dict[str, TypeAdapter[str]] = {"actor": TypeAdapter(schemas.Identity)}
-_NAME: TypeAdapter[str] = TypeAdapter(schemas.Name)
+_NAMES: dict[str, TypeAdapter[str]] = {"actor": TypeAdapter(fields.Identity)}
+_NAME: TypeAdapter[str] = TypeAdapter(fields.Name)
 
 
 def vet(facts: Facts, payload: Payload | None) -> None:

@@ -20,9 +20,9 @@ from typing import Any
 
 import migrations
 from gateway.bootstrap import open_bare, open_gateway
-from gateway.late_checks import LateChecks
-from gateway.page import Page
-from gateway.replies import document
+from gateway.deciding.late_checks import LateChecks
+from gateway.shapes.replies.documents import document
+from gateway.writing.page import Page
 from ledger import anchor_file, keys, opening, storing
 from ledger.anchor import Anchor
 from ledger.storing import Storing

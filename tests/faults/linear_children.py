@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from gateway.bootstrap import open_gateway
-from gateway.retrieval import Confirmed, Retrieval
+from gateway.searching.retrieval import Confirmed, Retrieval
 from gateway.service import Gateway
 from projections import embedders
 from tests.faults.children import COUNTING, Counting

@@ -11,9 +11,9 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import corrigenda
-from gateway.bare import BareGateway
 from gateway.bootstrap import open_bare, open_gateway
 from gateway.embedded import attach
+from gateway.upkeep.bare import BareGateway
 from ledger.errors import CorrigendaError
 from ledger.keys import make_ledger_key
 from migrations import LATEST

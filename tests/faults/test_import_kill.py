@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.bootstrap import open_gateway
-from gateway.importing import STEPS_PER_PAGE
+from gateway.imports.importing import STEPS_PER_PAGE
 from tests.conftest import fresh_database
 from tests.faults.children import Counting
 from tests.faults.ledger_hands import Document, Told, assert_in_order, indexed, kill, race, read_ledger

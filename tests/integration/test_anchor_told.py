@@ -12,9 +12,9 @@ import pytest
 
 from cli import views
 from corrigenda import CorrigendaError
-from gateway import signing
-from gateway.bare import open_bare
-from gateway.replies import Status
+from gateway.audit import signing
+from gateway.shapes.replies.upkeep import Status
+from gateway.upkeep.bare import open_bare
 from ledger.keys import read_signing_key
 from tests.house import last_position, refused, tamper
 from tests.integration.conftest import Here
@@ -234,7 +234,7 @@ def test_one_signer_at_a_time(begun: Here, monkeypatch: pytest.MonkeyPatch) -> N
 def test_signers_at_once_sign_one_history(begun: Here) -> None:
     """Given signers in several processes while events are added, no size is ever signed twice with two roots."""
     words = (
-        "import json, sys; from gateway.bare import open_bare\n"
+        "import json, sys; from gateway.upkeep.bare import open_bare\n"
         "with open_bare(database_url=sys.argv[1], home=sys.argv[2], create=False) as bare:\n"
         "    for _ in range(4): print(json.dumps(bare.sign_checkpoint()['note']), flush=True)\n"
     )

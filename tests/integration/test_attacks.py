@@ -12,8 +12,8 @@ from psycopg import sql
 
 import corrigenda
 from gateway import embedded
-from gateway.bare import open_bare
 from gateway.service import Gateway
+from gateway.upkeep.bare import open_bare
 from ledger.errors import CorrigendaError
 from ledger.flush import Flush
 from tests.integration.conftest import Here

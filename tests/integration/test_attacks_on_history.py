@@ -11,9 +11,9 @@ import msgspec
 import psycopg
 import pytest
 
-from gateway.bare import open_bare
 from gateway.service import Gateway
 from gateway.settings import read_settings
+from gateway.upkeep.bare import open_bare
 from ledger import codec
 from ledger.chain import Envelope
 from ledger.errors import CorrigendaError, IntegrityError

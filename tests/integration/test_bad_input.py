@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from gateway import schemas
 from gateway.service import Gateway
+from gateway.shapes import schemas
 from tests.house import last_position, refused
 from tests.integration.conftest import Here
 

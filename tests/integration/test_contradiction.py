@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import corrigenda
-from gateway.contradiction import Contradictions
-from gateway.late_checks import LateChecks
-from gateway.replies import Receipt
+from gateway.deciding.contradiction import Contradictions
+from gateway.deciding.late_checks import LateChecks
 from gateway.service import Gateway
+from gateway.shapes.replies.writes import Receipt
 from ledger.corrections import CorrectionText, query_text
 from ledger.errors import failure
 from projections import embedders
@@ -218,7 +218,7 @@ def test_what_is_not_compared_at_once_is_compared_later(
     open_here: Here, ledger_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """AG-38: given more learnings without a vector than one check embeds, the rest is taken by the outbox's row."""
-    monkeypatch.setattr("gateway.contradiction.EMBEDDED_MAX", 1)
+    monkeypatch.setattr("gateway.deciding.contradiction.EMBEDDED_MAX", 1)
     blind, gateway = open_here(embedder="none"), open_here()
     learnings = [learn(blind, f"{LEARNED} w{number}") for number in range(3)]
     receipt = correct(gateway)

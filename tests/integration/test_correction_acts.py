@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from gateway.replies import Correction
 from gateway.service import Gateway
+from gateway.shapes.replies.corrections import Correction
 from ledger.errors import ConflictError
 from tests.house import last_position, refused, tamper, types, written
 from tests.integration.conftest import Here

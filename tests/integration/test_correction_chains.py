@@ -3,8 +3,9 @@
 import pytest
 
 from cli import correction_views, graph, patches
-from gateway.replies import Change, PatchedCorrection
 from gateway.service import Gateway
+from gateway.shapes.replies.corrections import PatchedCorrection
+from gateway.shapes.replies.past import Change
 from tests.house import refused
 from tests.integration.conftest import Here
 from tests.integration.test_contradiction import correct, learn

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from gateway.replies import CorrectionList
 from gateway.service import Gateway
+from gateway.shapes.replies.corrections import CorrectionList
 from tests.house import last_position, refused
 from tests.integration.conftest import Here
 
@@ -72,7 +72,7 @@ def test_a_page_that_is_too_long_says_so(gateway: Gateway, monkeypatch: pytest.M
     """LM-09: given values that are longer than a page takes, then each page has one, is `truncated`, and goes on."""
     for number in range(3):
         record(gateway, number)
-    monkeypatch.setattr("gateway.cursors.LIST_CHARS_MAX", 10)
+    monkeypatch.setattr("gateway.shapes.cursors.LIST_CHARS_MAX", 10)
 
     found = [*pages(gateway, 5, lambda _: None)]
 

@@ -137,7 +137,7 @@ def test_a_question_that_cannot_be_asked_names_its_field(gateway: Gateway) -> No
 
 def test_many_corrections_take_several_pages(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given more corrections than a page holds, when they are listed, then each comes once, in order."""
-    monkeypatch.setattr("gateway.corrections.PAGE_ROWS", 2)
+    monkeypatch.setattr("gateway.reading.corrections.PAGE_ROWS", 2)
     for number in range(5):
         gateway.record_correction(agent="ap", original_value=str(number), corrected_value="x")
     assert listed(gateway) == "01234"

@@ -2,10 +2,11 @@
 
 import pytest
 
-from gateway import graph
 from gateway.bootstrap import open_bare
-from gateway.replies import Check, ModelsCheck
+from gateway.reading import graph
 from gateway.service import Gateway
+from gateway.shapes.replies.audit import Check
+from gateway.shapes.replies.models import ModelsCheck
 from tests.house import rows, tamper
 from tests.integration.conftest import Here
 

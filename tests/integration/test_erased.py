@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from corrigenda import CorrigendaError
-from gateway.bare import open_bare
-from gateway.bundles import verify_bundle
-from gateway.replies import Verification
+from gateway.audit.bundles import verify_bundle
 from gateway.service import Gateway
+from gateway.shapes.replies.audit import Verification
+from gateway.upkeep.bare import open_bare
 from ledger.bundle import layout
 from tests import erasing
 from tests.integration.conftest import Here

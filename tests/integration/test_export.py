@@ -19,9 +19,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from corrigenda import CorrigendaError
-from gateway.bare import open_bare
-from gateway.bundles import verify_bundle
+from gateway.audit.bundles import verify_bundle
 from gateway.service import Gateway
+from gateway.upkeep.bare import open_bare
 from ledger import keys, notes
 from ledger.bundle import layout
 from ledger.bundle import writing as bundle_writing

@@ -9,8 +9,8 @@ import pytest
 from corrigenda import Receipt
 from gateway.deciding import beginning
 from gateway.deciding.burying import refuse_buried
-from gateway.page import Append
 from gateway.service import Gateway
+from gateway.writing.page import Append
 from ledger.digest import LedgerKeys
 from tests.house import last_position, refused, types, written
 from tests.integration.conftest import Here

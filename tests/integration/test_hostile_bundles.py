@@ -27,7 +27,8 @@ ALONE = Path(bundle_writing.__file__).parent / "shipped" / "verify.py"
 CASES = dict(hostile.cases())
 
 OURS = (
-    "from gateway.bundles import verify_bundle\ndef check(path, key):\n    return verify_bundle(path, key).exit_code\n"
+    "from gateway.audit.bundles import verify_bundle\n"
+    "def check(path, key):\n    return verify_bundle(path, key).exit_code\n"
 )
 SMALL = (
     "import importlib.util\n"

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import pytest
 
 from corrigenda import Receipt
-from gateway import writing
 from gateway.service import Gateway
+from gateway.writing import writer as writing
 from ledger import committer
 from tests.appends import DEADLINE_S, head_held, planted, until, waiter
 from tests.house import last_position, refused, rows

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from gateway.replies import ListedRevision, MemoryList, Revision
 from gateway.service import Gateway
+from gateway.shapes.replies.memories import ListedRevision, MemoryList, Revision
 from tests.house import last_position, refused, tamper
 from tests.integration.conftest import Here
 
@@ -161,7 +161,7 @@ def test_limits_of_one_and_of_a_thousand_are_allowed(varied: Gateway) -> None:
 
 def test_a_page_ends_where_its_texts_are_too_long(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     """LM-09: given a budget for a page's texts, when it is spent, then the page is truncated and goes on."""
-    monkeypatch.setattr("gateway.cursors.LIST_CHARS_MAX", 10)
+    monkeypatch.setattr("gateway.shapes.cursors.LIST_CHARS_MAX", 10)
     for letter in "abc":
         gateway.remember(letter * 8)
     found = [*pages(gateway, 50, lambda page: None)]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.bare import BareGateway
 from gateway.bootstrap import open_bare
+from gateway.upkeep.bare import BareGateway
 from tests.conftest import fresh_database
 from tests.house import refused, rows, tamper
 from tests.integration.conftest import Here

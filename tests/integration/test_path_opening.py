@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import corrigenda
-from gateway import checks
 from gateway.bootstrap import open_bare
+from gateway.upkeep import checks
 from ledger.store import Database
 from tests.house import last_position, refused, rows, tamper
 from tests.integration.conftest import Here

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from gateway.bare import BareGateway
 from gateway.bootstrap import open_bare
+from gateway.upkeep.bare import BareGateway
 from ledger.anchor import Anchor
 from ledger.opening import anchor_path
 from tests.house import rows

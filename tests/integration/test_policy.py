@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.policies import SETTINGS
+from gateway.writing.policies import SETTINGS
 from tests.house import last_position, refused
 from tests.integration.conftest import Here
 

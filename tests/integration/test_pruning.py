@@ -141,7 +141,7 @@ def test_what_was_pruned_can_be_restored(aged: Gateway) -> None:
 
 def test_pages_come_to_the_same(aged: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given pages of one row, when old learnings are pruned, then none is left out."""
-    monkeypatch.setattr("gateway.pruning.ROWS_PER_PAGE", 1)
+    monkeypatch.setattr("gateway.deciding.pruning.ROWS_PER_PAGE", 1)
 
     done = aged.prune("90d")
 

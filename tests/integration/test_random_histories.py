@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gateway.bootstrap import open_bare
-from gateway.replies import Receipt
 from gateway.service import Gateway
+from gateway.shapes.replies.writes import Receipt
 from ledger.errors import CorrigendaError
 from tests.house import types, written
 from tests.integration.conftest import Here

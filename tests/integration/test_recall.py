@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.prompt import CAVEAT
+from gateway.searching.prompt import CAVEAT
 from gateway.service import Gateway
 from ledger.errors import failure
 from projections import embedders

@@ -1,8 +1,8 @@
 """A learning that a correction retired says by which, wherever it is shown, until it is restored."""
 
 from cli import views
-from gateway.replies import ListedRevision
 from gateway.service import Gateway
+from gateway.shapes.replies.memories import ListedRevision
 from tests.house import WORDS
 from tests.integration.test_contradiction import LEARNED, correct, learn, nearness
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.pace import FEW, REST_S, Pace
+from gateway.searching.pace import FEW, REST_S, Pace
 from gateway.service import Gateway
 from ledger.limits import CONTENT_CHARS_MAX
 from ledger.verified import Recorded, VerifiedLedger

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import ledger.limits
-from gateway import recollection
+from gateway.searching import recollection
 from gateway.service import Gateway
 from ledger.errors import UnavailableError
 from tests.house import WORDS, last_position, refused, rows, tamper

@@ -10,11 +10,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from gateway import tracing
 from gateway.bootstrap import open_bare
-from gateway.replies import Search, SearchTrace
 from gateway.service import Gateway
-from gateway.traced import TraceTable
+from gateway.shapes.replies.searches import Search
+from gateway.shapes.replies.traces import SearchTrace
+from gateway.traces import tracing
+from gateway.traces.traced import TraceTable
 from ledger.clock import system_clock
 from ledger.errors import failure
 from tests.house import refused, rows, tamper
@@ -317,7 +318,7 @@ def test_a_search_whose_trace_is_lost_is_right_and_it_is_reported(
     """Given a database that takes no traces, when it is searched, then the hits come; log and status tell the loss."""
     gateway = open_here()
     revision = gateway.remember(BERLIN).revision_id
-    with refusing(open_here.ledger_url), caplog.at_level(logging.WARNING, "gateway.tracing"):
+    with refusing(open_here.ledger_url), caplog.at_level(logging.WARNING, "gateway.traces.tracing"):
         lost = gateway.search(QUESTION)
         with refused("TRACE_NOT_FOUND"):
             gateway.search_trace(lost.trace_id or "")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gateway.bare import open_bare
 from gateway.service import Gateway
+from gateway.upkeep.bare import open_bare
 from tests.conftest import fresh_database
 from tests.house import assert_house_in_order, refused
 from tests.integration.conftest import Here

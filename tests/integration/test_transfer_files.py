@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from gateway.bare import open_bare
-from gateway.bundles import verify_bundle
+from gateway.audit.bundles import verify_bundle
 from gateway.service import Gateway
 from gateway.transfer import telling
 from gateway.transfer.lines import LINE_BYTES_MAX
 from gateway.transfer.reading import LineFile
 from gateway.transfer.surveying import survey
+from gateway.upkeep.bare import open_bare
 from tests.conftest import fresh_database
 from tests.house import refused
 from tests.integration.conftest import Here

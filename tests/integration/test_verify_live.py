@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from gateway.bare import open_bare
-from gateway.replies import Verification
+from gateway.shapes.replies.audit import Verification
+from gateway.upkeep.bare import open_bare
 from tests.integration.conftest import Here
 
 WRITES = 60

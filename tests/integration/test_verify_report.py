@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.replies import Verification, document
+from gateway.shapes.replies.audit import Verification
+from gateway.shapes.replies.documents import document
 from ledger.digest import LedgerKeys
 from ledger.errors import CorrigendaError
 from ledger.store import Database, Store

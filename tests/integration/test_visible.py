@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.bundles import verify_bundle
+from gateway.audit.bundles import verify_bundle
 from gateway.service import Gateway
 from ledger.errors import CorrigendaError
 from tests.house import last_position, refused

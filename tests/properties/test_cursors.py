@@ -5,7 +5,7 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.cursors import Cursors, Place
+from gateway.shapes.cursors import Cursors, Place
 from ledger.digest import LedgerKeys
 from tests.house import refused
 

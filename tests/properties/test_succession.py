@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gateway.succession import Successor, supersede
+from gateway.writing.succession import Successor, supersede
 from ledger.errors import CorrigendaError
 from ledger.memories import LINEAGE, Command, LineageState
 from ledger.message import Event
@@ -91,7 +91,7 @@ class Ledger:
 
 
 class Append:
-    """One append under decision, as `gateway.page` has it."""
+    """One append under decision, as `gateway.writing.page` has it."""
 
     def __init__(self, states: dict[str, LineageState], first: int) -> None:
         self.events: list[tuple[str, Event]] = []

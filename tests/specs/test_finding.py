@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway import applicability
-from gateway.words import SharedWords
+from gateway.views import applicability
+from gateway.views.words import SharedWords
 
 
 @pytest.mark.parametrize(

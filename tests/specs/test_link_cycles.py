@@ -2,7 +2,7 @@
 
 import itertools
 
-from gateway.graph import link_would_cycle
+from gateway.reading.graph import link_would_cycle
 from ledger.memories import LineageState
 
 Pair = tuple[str, str]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.prompt import CAVEAT, Learned, PastCorrection, estimated_tokens, neutral, render
+from gateway.searching.prompt import CAVEAT, Learned, PastCorrection, estimated_tokens, neutral, render
 
 SEED = """\
 <memory section="corrections" scope="current_user">

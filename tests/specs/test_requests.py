@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway import schemas
+from gateway.shapes import schemas
 from ledger.errors import InvalidInputError
 
 

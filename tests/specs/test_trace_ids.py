@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.losses import Losses
-from gateway.traced import first_id, made_at
+from gateway.traces.losses import Losses
+from gateway.traces.traced import first_id, made_at
 from ledger.clock import UlidMint, stamp
 
 MOMENTS = [datetime(2026, 1, 2, 3, 4, 5, 6000, UTC), datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)]

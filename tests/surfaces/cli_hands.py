@@ -9,7 +9,13 @@ from typing import Any
 from click.testing import CliRunner
 
 from cli.main import main
-from gateway import replies
+from gateway.shapes.replies import lineages as lineages_replies
+from gateway.shapes.replies import log as log_replies
+from gateway.shapes.replies import memories as memories_replies
+from gateway.shapes.replies import past as past_replies
+from gateway.shapes.replies import searches as searches_replies
+from gateway.shapes.replies import upkeep as upkeep_replies
+from gateway.shapes.replies import writes as writes_replies
 
 MEM = "mem_01J9ZKAAAAAAAAAAAAAAAAAAAA"
 REV = "rev_01J9ZKBBBBBBBBBBBBBBBBBBBB"
@@ -47,7 +53,7 @@ def refused(answer: Answer, *words: str) -> bool:
     return (answer.code, answer.out) == (2, "") and all(word in answer.err for word in words)
 
 
-def revision(cls: type = replies.Revision, **changes: Any) -> Any:
+def revision(cls: type = memories_replies.Revision, **changes: Any) -> Any:
     """A revision that nothing is special about, but for the changes."""
     plain: dict[str, Any] = dict(
         memory_id=MEM,
@@ -82,33 +88,33 @@ def revision(cls: type = replies.Revision, **changes: Any) -> Any:
     return cls(**{**plain, **changes})
 
 
-def hit(**changes: Any) -> replies.Hit:
+def hit(**changes: Any) -> searches_replies.Hit:
     """A hit, the first one but for the changes."""
-    return revision(replies.Hit, **{"rank": 1, "score": 0.8312, "why": "near", **changes})
+    return revision(searches_replies.Hit, **{"rank": 1, "score": 0.8312, "why": "near", **changes})
 
 
-def search(*hits: replies.Hit, **changes: Any) -> replies.Search:
+def search(*hits: searches_replies.Hit, **changes: Any) -> searches_replies.Search:
     """An answer to a search."""
     plain: dict[str, Any] = dict(hits=hits, warnings=(), empty_reason=None, trace_id=None, position=4, incarnation=0)
-    return replies.Search(**{**plain, **changes})
+    return searches_replies.Search(**{**plain, **changes})
 
 
-def receipt(**changes: Any) -> replies.Receipt:
+def receipt(**changes: Any) -> writes_replies.Receipt:
     """The receipt of a plain remember."""
     plain: dict[str, Any] = dict(
         outcome="stored",
         replayed=False,
         position=4,
         incarnation=0,
-        events=(replies.EventRef(seq=4, type="memory.remembered.v1"),),
+        events=(writes_replies.EventRef(seq=4, type="memory.remembered.v1"),),
         trace_id=OP,
         memory_id=MEM,
         revision_id=REV,
     )
-    return replies.Receipt(**{**plain, **changes})
+    return writes_replies.Receipt(**{**plain, **changes})
 
 
-def item(seq: int = 4, **changes: Any) -> replies.LogItem:
+def item(seq: int = 4, **changes: Any) -> log_replies.LogItem:
     """One event of the log."""
     plain: dict[str, Any] = dict(
         seq=seq,
@@ -120,19 +126,19 @@ def item(seq: int = 4, **changes: Any) -> replies.LogItem:
         hash="ab" * 32,
         trace_id=OP,
     )
-    return replies.LogItem(**{**plain, **changes})
+    return log_replies.LogItem(**{**plain, **changes})
 
 
-def lineage(*edges: tuple[str, str], root: str, labels: Mapping[str, str] | None = None) -> replies.Lineage:
+def lineage(*edges: tuple[str, str], root: str, labels: Mapping[str, str] | None = None) -> lineages_replies.Lineage:
     """A lineage with these edges, newer first, and their ends as nodes; a root without edges stands alone."""
     names = dict.fromkeys([end for edge in edges for end in edge] or [root])
-    return replies.Lineage(
+    return lineages_replies.Lineage(
         root=root,
         nodes=tuple(
-            replies.LineageNode(id=name, type="memory", state="active", label=(labels or {}).get(name, name))
+            lineages_replies.LineageNode(id=name, type="memory", state="active", label=(labels or {}).get(name, name))
             for name in names
         ),
-        edges=tuple(replies.LineageEdge(source=new, target=old, kind="supersedes") for new, old in edges),
+        edges=tuple(lineages_replies.LineageEdge(source=new, target=old, kind="supersedes") for new, old in edges),
         position=9,
         incarnation=0,
     )
@@ -149,9 +155,9 @@ def verify_report(*, ok: bool = True, exit_code: int = 0, **checks: dict[str, An
     }
 
 
-def explanation(**changes: Any) -> replies.Explanation:
+def explanation(**changes: Any) -> past_replies.Explanation:
     """An explanation of a superseded revision."""
-    told = replies.AuditEntry(
+    told = past_replies.AuditEntry(
         seq=5,
         type="revision.corrected.v1",
         at=T2,
@@ -171,13 +177,13 @@ def explanation(**changes: Any) -> replies.Explanation:
     plain: dict[str, Any] = dict(
         state="superseded", superseded_by=(NEXT,), superseded_at=T2, head=NEXT, root=REV, audit=(told,)
     )
-    return revision(replies.Explanation, **{**plain, **changes})
+    return revision(past_replies.Explanation, **{**plain, **changes})
 
 
-def status(**ledger: Any) -> replies.Status:
+def status(**ledger: Any) -> upkeep_replies.Status:
     """A status with something in every part; the arguments change what is said of the ledger."""
     plain = {"id": "led_01J9ZKAAAAAAAAAAAAAAAAAAAA", "size": 12, "head": "ab" * 32, "chain": "ok", "problem": None}
-    return replies.Status(
+    return upkeep_replies.Status(
         ledger={**plain, **ledger},
         anchor={"state": "none", "why": "this version keeps no anchor outside the database"},
         projections={"generation": 1},
@@ -247,7 +253,7 @@ def install(monkeypatch: Any, **answers: Any) -> Stub:
     return stub
 
 
-def endless_log() -> Iterator[replies.LogItem]:
+def endless_log() -> Iterator[log_replies.LogItem]:
     """More events than any reader takes."""
     for seq in range(1_000_000):
         yield item(seq)

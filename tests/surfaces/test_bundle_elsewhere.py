@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from others import NO_GO, build, install_proofbundle, run
 
-from gateway.bare import open_bare
+from gateway.upkeep.bare import open_bare
 from ledger.bundle import layout
 from tests.conftest import fresh_database
 from tests.integration.conftest import Here

@@ -7,17 +7,18 @@ import msgspec
 import pytest
 from cli_hands import OP, REV, T1, Stub, corrigenda, install, receipt, refused
 
-from gateway import replies
+from gateway.shapes.replies import corrections as corrections_replies
+from gateway.shapes.replies import past as past_replies
 from ledger.errors import failure
 
 COR, SUCCESSOR = "cor_01J9ZKEEEEEEEEEEEEEEEEEEEE", "cor_01J9ZKFFFFFFFFFFFFFFFFFFFF"
 HOW = ["--reason", "r", "--idempotency-key", "k", "--if-revision", "3", "--dry-run"]
 GIVEN = {"reason": "r", "idempotency_key": "k", "if_revision": 3, "dry_run": True}
-STATS = replies.CorrectionStats(total=3, by_entity_key={"MSC": 2}, by_field={}, by_agent={"ap": 3})
-CASE = replies.EvalCase(input="invoice\u202e 7", expected="DTHC", field=None, correction_id=COR)
+STATS = corrections_replies.CorrectionStats(total=3, by_entity_key={"MSC": 2}, by_field={}, by_agent={"ap": 3})
+CASE = corrections_replies.EvalCase(input="invoice\u202e 7", expected="DTHC", field=None, correction_id=COR)
 
 
-def correction(cls: type = replies.Correction, **changes: Any) -> Any:
+def correction(cls: type = corrections_replies.Correction, **changes: Any) -> Any:
     """A correction that nothing is special about, but for the changes."""
     plain: dict[str, Any] = dict(
         correction_id=COR,
@@ -45,19 +46,21 @@ def correction(cls: type = replies.Correction, **changes: Any) -> Any:
     return cls(**{**plain, **changes})
 
 
-def explained(**changes: Any) -> replies.ExplainedCorrection:
+def explained(**changes: Any) -> corrections_replies.ExplainedCorrection:
     """The same with its story."""
-    told = replies.AuditEntry(
+    told = past_replies.AuditEntry(
         seq=4, type="correction.recorded.v1", at=T1, actor="human:ana", trace_id=OP, reason="two\nlines", moves=()
     )
-    return correction(replies.ExplainedCorrection, audit=(told,), **changes)
+    return correction(corrections_replies.ExplainedCorrection, audit=(told,), **changes)
 
 
-HIT = replies.CorrectionHit(rank=1, score=0.5, why="near", **msgspec.structs.asdict(correction(state="unconfirmed")))
-SEARCH = replies.CorrectionSearch(
+HIT = corrections_replies.CorrectionHit(
+    rank=1, score=0.5, why="near", **msgspec.structs.asdict(correction(state="unconfirmed"))
+)
+SEARCH = corrections_replies.CorrectionSearch(
     hits=(HIT,), warnings=("index_pending:2",), empty_reason=None, position=4, incarnation=1
 )
-RENDERED = replies.Rendered(
+RENDERED = corrections_replies.Rendered(
     text="<memory>\n</memory>", correction_ids=(COR,), memory_ids=(), truncated=True, warnings=(), failed=None
 )
 
@@ -282,7 +285,9 @@ def test_the_block_is_all_that_stdout_gets(gateway: Stub, monkeypatch: pytest.Mo
 
 def test_a_page_of_corrections_says_where_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """LM-08: with --limit a page, its cursor in the document or on stderr; --cursor alone is no page."""
-    page = replies.CorrectionList(items=(correction(),), next_cursor="abc", truncated=False, position=4, incarnation=1)
+    page = corrections_replies.CorrectionList(
+        items=(correction(),), next_cursor="abc", truncated=False, position=4, incarnation=1
+    )
     gateway = install(monkeypatch, page_corrections=page)
     words = ("corrections", "list", "--limit", "1", "--cursor", "x", "--agent", "ap")
     done = corrigenda(*words)

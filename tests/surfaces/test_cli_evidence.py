@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway import replies
+from gateway.shapes.replies import memories as replies
 from tests.surfaces import cli_hands
 from tests.surfaces.cli_hands import corrigenda
 

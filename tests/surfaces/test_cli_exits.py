@@ -5,7 +5,7 @@ import json
 import pytest
 from cli_hands import MEM, REV, T1, corrigenda, install, item, refused, verify_report
 
-from gateway import replies
+from gateway.shapes.replies import upkeep as replies
 from ledger.errors import REGISTRY, CorrigendaError, failure
 
 # One code for each exit that the registry has.

@@ -7,7 +7,7 @@ import pytest
 from cli_hands import corrigenda, install, lineage
 
 from cli import graph
-from gateway.replies import Lineage, LineageEdge, LineageNode
+from gateway.shapes.replies.lineages import Lineage, LineageEdge, LineageNode
 
 Draw = Callable[[Lineage], str]
 MERGE = lineage(("pep-600", "pep-513"), ("pep-600", "pep-571"), ("pep-600", "pep-599"), root="pep-571")

@@ -9,7 +9,7 @@ import pytest
 from cli_hands import corrigenda, refused
 
 from cli.main import corrigenda as root
-from gateway import schemas
+from gateway.shapes import fields
 
 
 def test_every_command_is_where_it_is_said_to_be() -> None:
@@ -75,10 +75,10 @@ def test_help_is_not_cut(noun: str) -> None:
 def test_the_help_names_what_an_option_may_be() -> None:
     """The allowed values of `remember` and `search` stand in their help, every one and no other."""
     for verb, option, allowed in (
-        ("remember", "kind", schemas.Kind),
-        ("remember", "origin", schemas.Origin),
-        ("remember", "visibility", schemas.Visibility),
-        ("search", "kind", schemas.Kind),
+        ("remember", "kind", fields.Kind),
+        ("remember", "origin", fields.Origin),
+        ("remember", "visibility", fields.Visibility),
+        ("search", "kind", fields.Kind),
     ):
         told = " ".join(corrigenda("memories", verb, "--help").out.split())
         found = re.search(rf"--{option} [A-Z] [^:]+: ((?:\w+, )*\w+ or \w+)", told)
@@ -89,7 +89,7 @@ def test_no_example_asks_for_a_kind_that_is_refused() -> None:
     """Each `--kind` in the examples of `memories` is one that there is."""
     shown = "".join(corrigenda("memories", verb, "--help").out for verb in ("remember", "search"))
     examples = re.findall(r"corrigenda memories .*--kind (\w+)", shown)
-    assert examples and set(examples) <= set(get_args(schemas.Kind))
+    assert examples and set(examples) <= set(get_args(fields.Kind))
 
 
 @pytest.mark.parametrize(("verb", "word"), [("remember", "TEXT"), ("correct", "TEXT"), ("search", "QUERY")])

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from gateway import replies
+from gateway.shapes.replies import memories as memories_replies
 from tests.surfaces import cli_hands
 from tests.surfaces.cli_hands import MEM, NEXT, REV, T1, T2, corrigenda
 
 
-def page(*items: replies.Revision, cursor: str | None = None) -> replies.MemoryList:
+def page(*items: memories_replies.Revision, cursor: str | None = None) -> memories_replies.MemoryList:
     """Return a page of a list."""
-    return replies.MemoryList(items=items, next_cursor=cursor, truncated=False, position=4, incarnation=1)
+    return memories_replies.MemoryList(items=items, next_cursor=cursor, truncated=False, position=4, incarnation=1)
 
 
 def test_without_a_limit_everything_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,16 +76,16 @@ def test_the_list_of_a_memory_tells_its_story(monkeypatch: pytest.MonkeyPatch) -
     """LM-13: with --memory each act stands below its revision, with its reason, inert."""
     plain: dict[str, Any] = {"actor": "human:ana", "from_trust": None, "to_trust": "unverified"}
     acts = (
-        replies.RevisionAct(
+        memories_replies.RevisionAct(
             seq=4, at=T1, action="memory.remembered.v1", reason=None, from_state=None, to_state="active",
             expected_active=None, conflict_with=None, **plain,
         ),
-        replies.RevisionAct(
+        memories_replies.RevisionAct(
             seq=5, at=T2, action="revision.contested.v1", reason="x\ny", from_state="active", to_state="conflicted",
             expected_active=None, conflict_with=NEXT, **{**plain, "from_trust": "unverified"},
         ),
     )  # fmt: skip
-    items = (cli_hands.revision(replies.ListedRevision, audit=acts),)
+    items = (cli_hands.revision(memories_replies.ListedRevision, audit=acts),)
     cli_hands.install(monkeypatch, iterate_memories=lambda **_: iter(items), complete=(MEM,))
     _, first, second = corrigenda("memories", "list", "--memory", MEM).out.splitlines()
     assert first.strip() == "4  2026-01-02T03:04:05.000Z  memory.remembered.v1  new → active  by human:ana"

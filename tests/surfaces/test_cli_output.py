@@ -26,7 +26,9 @@ from cli_hands import (
 )
 
 from cli import views
-from gateway import replies
+from gateway.shapes.replies import log as log_replies
+from gateway.shapes.replies import past as past_replies
+from gateway.shapes.replies import upkeep as upkeep_replies
 from ledger.errors import failure
 
 ROOT = Path(__file__).parents[2]
@@ -36,12 +38,12 @@ HOSTILE = "plain\x1b[2J\x1b]0;title\x07\r\nstored at 9\u2028\u202eevil\u2066\x9b
 def readers(content: str) -> dict[str, tuple[list[str], object]]:
     """Every command that answers with stored text, and an answer full of `content`."""
     hostile = revision(content=content, tags=(content,), kind=content, scope={"user": content}, origin=content)
-    audit = replies.AuditEntry(seq=5, type="t", at=T1, actor=content, trace_id=OP, reason=content, moves=())
+    audit = past_replies.AuditEntry(seq=5, type="t", at=T1, actor=content, trace_id=OP, reason=content, moves=())
     change = {
-        "content": replies.Change(before=content, after="", diff=f"-{content}"),
-        "tags": replies.Change(before=(content,), after=()),
+        "content": past_replies.Change(before=content, after="", diff=f"-{content}"),
+        "tags": past_replies.Change(before=(content,), after=()),
     }
-    side = replies.RevisionRef(
+    side = past_replies.RevisionRef(
         memory_id=content, revision_id="r", version=1, state="s", trust="t", recorded_at=T1, position=4
     )
     parts: dict[str, Any] = dict(
@@ -50,14 +52,17 @@ def readers(content: str) -> dict[str, tuple[list[str], object]]:
     return {
         "search": (["memories", "search", "q"], search(hit(content=content), warnings=(content,))),
         "show": (["show", MEM], hostile),
-        "history": (["history", MEM], replies.History(memory_id=MEM, items=(hostile,) * 2, position=9, incarnation=0)),
+        "history": (
+            ["history", MEM],
+            past_replies.History(memory_id=MEM, items=(hostile,) * 2, position=9, incarnation=0),
+        ),
         "explain": (["explain", MEM], explanation(content=content, audit=(audit,), head=None)),
-        "diff": (["diff", "a", "b"], replies.RevisionDiff(before=side, after=side, patch=change)),
+        "diff": (["diff", "a", "b"], past_replies.RevisionDiff(before=side, after=side, patch=change)),
         "lineage": (["lineage", "a"], lineage(("b", "a"), root="a", labels={"a": content})),
         "log": (["log"], [item(actor=content), item(3)]),
         "verify": (["verify"], verify_report(seals={"status": "failed", "why": content})),
         "status": (["status"], status()),
-        "recover": (["recover"], replies.Recovery(index={"action": "none", "why": content}, **parts)),
+        "recover": (["recover"], upkeep_replies.Recovery(index={"action": "none", "why": content}, **parts)),
         "retire": (["memories", "retire", REV], receipt(memory_id="pep-1", warnings=(content,))),
         "doctor": (["doctor"], [("name", True, content, None)]),
     }
@@ -141,7 +146,7 @@ def test_an_event_with_its_payload(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = msgspec.structs.asdict(item(7)) | {"facts": {"a": 1}, "payload": {"reason": "moved"}}
     linked = {name: name[0] * 64 for name in ("prev_b3", "stream_prev_b3", "seal", "leaf")}
     rest = {"log": "example.org/log", "op_index": 0, "op_count": 1, "payload_sha256": "f" * 64, "payload_len": 9}
-    install(monkeypatch, show_event=replies.EventDetail(**shown, **linked, **rest))
+    install(monkeypatch, show_event=log_replies.EventDetail(**shown, **linked, **rest))
     out = corrigenda("show", "7").out
     assert out.startswith("7  memory.remembered.v1\n") and '  │   "reason": "moved"' in out
     assert all(f"{name:<16}{value}" in out for name, value in linked.items())
@@ -163,7 +168,7 @@ def test_a_number_is_an_event_whatever_is_named_so(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("words", [["memories", "show"], ["explain"], ["history"], ["lineage"]])
 def test_where_only_an_id_can_stand_a_number_is_a_name(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
     """A memory named 12 is explained, and its history and lineage told, by that name."""
-    found = {"history": replies.History(memory_id="12", items=(), position=4, incarnation=0)}
+    found = {"history": past_replies.History(memory_id="12", items=(), position=4, incarnation=0)}
     stub = install(monkeypatch, show=revision(), explain=explanation(), lineage=lineage(root="12"), **found)
     assert corrigenda(*words, "12").code == 0
     assert [args for name, args, _ in stub.calls if name == words[-1]] == [("12",)]
@@ -174,9 +179,9 @@ def test_a_trace_is_its_events(monkeypatch: pytest.MonkeyPatch) -> None:
     empty: dict[str, Any] = dict.fromkeys(("log", "prev_b3", "stream_prev_b3", "seal", "leaf"), "x")
     rest: dict[str, Any] = {"op_index": 0, "op_count": 2, "payload_sha256": None, "payload_len": None, "facts": {}}
     events = tuple(
-        replies.EventDetail(**msgspec.structs.asdict(item(seq)), **empty, **rest, payload=None) for seq in (7, 8)
+        log_replies.EventDetail(**msgspec.structs.asdict(item(seq)), **empty, **rest, payload=None) for seq in (7, 8)
     )
-    trace = replies.Trace(trace_id=OP, at=T1, actor="human:ana", items=events, position=9, incarnation=1)
+    trace = log_replies.Trace(trace_id=OP, at=T1, actor="human:ana", items=events, position=9, incarnation=1)
     gateway = install(monkeypatch, show_trace=trace, complete=(OP,), raw=b"{}")
     told = corrigenda("show", OP[:12]).out
     assert [block.splitlines()[0] for block in told.split("\n\n")] == [f"{seq}  {item().type}" for seq in (7, 8)]
@@ -194,7 +199,7 @@ def test_what_was_erased_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "(erased)" in views.listed(revision(state="erased", content=None))
     empty: dict[str, Any] = dict.fromkeys(("log", "prev_b3", "stream_prev_b3", "seal", "leaf"), "x")
     rest: dict[str, Any] = {"op_index": 0, "op_count": 1, "payload_sha256": "f" * 64, "payload_len": 9, "facts": {}}
-    gone = replies.EventDetail(**msgspec.structs.asdict(item(7)), **empty, **rest, payload=None, erased=True)
+    gone = log_replies.EventDetail(**msgspec.structs.asdict(item(7)), **empty, **rest, payload=None, erased=True)
     install(monkeypatch, show_event=gone)
     assert "  payload\n  │ (erased)" in corrigenda("show", "7").out
     report = {"ok": True, "checks": {}, "events": 9, "size": 9, "erased": 2, "exit_code": 0}

@@ -8,38 +8,40 @@ import pytest
 from cli_hands import MEM, NEXT, REV, T1, T2, corrigenda, explanation, install, refused, revision
 
 from cli import patches, views
-from gateway import replies
+from gateway.shapes.replies import lineages as lineages_replies
+from gateway.shapes.replies import memories as memories_replies
+from gateway.shapes.replies import past as past_replies
 
 COR = "cor_01J9ZKEEEEEEEEEEEEEEEEEEEE"
 BERLIN, HAMBURG = "home: Berlin\nsince: 2019", "home: Hamburg\nsince: 2019"
-CONTENT = replies.Change(
+CONTENT = past_replies.Change(
     before=BERLIN, after=HAMBURG, diff="@@ -1,2 +1,2 @@\n-home: Berlin\n+home: Hamburg\n since: 2019"
 )
-TAGS = replies.Change(before=("home", "old"), after=())
+TAGS = past_replies.Change(before=("home", "old"), after=())
 
 
-def patched(**changes: Any) -> replies.PatchedRevision:
+def patched(**changes: Any) -> past_replies.PatchedRevision:
     """The second revision of a memory, which changed its content and lost its tags."""
     plain: dict[str, Any] = dict(
         revision_id=NEXT, version=2, compared_with=REV, patch={"content": CONTENT, "tags": TAGS}, patched=()
     )
-    return revision(replies.PatchedRevision, **{**plain, **changes})
+    return revision(past_replies.PatchedRevision, **{**plain, **changes})
 
 
-def history(*items: replies.Revision) -> replies.History:
+def history(*items: memories_replies.Revision) -> past_replies.History:
     """A history of these revisions."""
-    return replies.History(memory_id=MEM, items=items, position=9, incarnation=1)
+    return past_replies.History(memory_id=MEM, items=items, position=9, incarnation=1)
 
 
-def then(revision_id: str, **changes: Any) -> replies.MemoryThen:
+def then(revision_id: str, **changes: Any) -> past_replies.MemoryThen:
     """A memory at some position."""
     plain: dict[str, Any] = dict(
         head=revision_id, revision_id=revision_id, version=1, state="active", trust="unverified", content=BERLIN
     )
-    return replies.MemoryThen(**{**plain, **changes})
+    return past_replies.MemoryThen(**{**plain, **changes})
 
 
-def memory(**changes: Any) -> replies.MemoryDiff:
+def memory(**changes: Any) -> past_replies.MemoryDiff:
     """A memory that was corrected and retired."""
     plain: dict[str, Any] = dict(
         memory_id="home",
@@ -47,10 +49,10 @@ def memory(**changes: Any) -> replies.MemoryDiff:
         before=then(REV),
         after=then(NEXT, version=2, head=None, state="retired", content=HAMBURG),
         patch={"content": CONTENT},
-        linked=(replies.LineageEdge(source="home", target="hut", kind="supersedes"),),
+        linked=(lineages_replies.LineageEdge(source="home", target="hut", kind="supersedes"),),
         unlinked=(),
     )
-    return replies.MemoryDiff(**{**plain, **changes})
+    return past_replies.MemoryDiff(**{**plain, **changes})
 
 
 def test_the_past_of_a_correction(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,15 +112,17 @@ class TestAsking:
         assert refused(corrigenda("diff", *words))
 
 
-def difference(**changes: Any) -> replies.RevisionDiff:
+def difference(**changes: Any) -> past_replies.RevisionDiff:
     """The difference of two revisions."""
     sides = [
-        replies.RevisionRef(
+        past_replies.RevisionRef(
             memory_id=MEM, revision_id=one, version=n, state="active", trust="verified", recorded_at=at, position=n
         )
         for n, (one, at) in enumerate(((REV, T1), (NEXT, T2)), start=1)
     ]
-    return replies.RevisionDiff(**{"before": sides[0], "after": sides[1], "patch": {"content": CONTENT}, **changes})
+    return past_replies.RevisionDiff(
+        **{"before": sides[0], "after": sides[1], "patch": {"content": CONTENT}, **changes}
+    )
 
 
 class TestReading:
@@ -148,7 +152,7 @@ class TestReading:
 
     def test_what_was_mended_stands_behind(self) -> None:
         """A mended metadata says where, when, by whom and why, and what it changed."""
-        mended = replies.MetadataChange(seq=9, at=T2, actor="human:ana", reason="wrong", patch={"tags": TAGS})
+        mended = past_replies.MetadataChange(seq=9, at=T2, actor="human:ana", reason="wrong", patch={"tags": TAGS})
         told = patches.history(history(patched(patch={}, patched=(mended,))))
         assert told.splitlines()[2:] == [
             "  (nothing changed)",
@@ -158,7 +162,7 @@ class TestReading:
 
     def test_a_content_that_is_not_shown(self) -> None:
         """Of a forgotten content it is only said that it differs."""
-        unseen = replies.Change(before=None, after=HAMBURG)
+        unseen = past_replies.Change(before=None, after=HAMBURG)
         assert "  content: differs, and is no longer shown" in patches.difference(difference(patch={"content": unseen}))
 
     def test_two_revisions(self) -> None:
@@ -203,14 +207,14 @@ class TestReading:
 class TestCorrections:
     """What the diff of a project says of corrections."""
 
-    DIFF = replies.CorrectionDiff(
+    DIFF = past_replies.CorrectionDiff(
         correction_id=COR,
         acts=("confirmed", "superseded"),
-        before=replies.CorrectionThen(
+        before=past_replies.CorrectionThen(
             state="unconfirmed", superseded_by=None, agent="bot", field="charge", entity_key="MSC",
             original_value="THC", corrected_value="DTHC", memory=None,
         ),
-        after=replies.CorrectionThen(
+        after=past_replies.CorrectionThen(
             state="superseded", superseded_by="cor_2", agent="bot", field="charge", entity_key="MSC",
             original_value="THC", corrected_value="DTHC", memory=None,
         ),

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from cli.policy import UNREAD
-from gateway import policies, replies
+from gateway.shapes.replies import memories as replies
+from gateway.writing import policies
 from tests.surfaces import cli_hands
 from tests.surfaces.cli_hands import corrigenda
 

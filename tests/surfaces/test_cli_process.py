@@ -16,8 +16,8 @@ sys.path[:0] = ["tests/surfaces", "."]
 from cli_hands import Stub, endless_log
 import types
 stub = Stub({"log": endless_log()})
-sys.modules["gateway.bare"] = types.ModuleType("gateway.bare")
-vars(sys.modules["gateway.bare"]).update(open_bare=stub.open_bare)
+sys.modules["gateway.upkeep.bare"] = types.ModuleType("gateway.upkeep.bare")
+vars(sys.modules["gateway.upkeep.bare"]).update(open_bare=stub.open_bare)
 from cli.main import main
 main(sys.argv[1:])
 """

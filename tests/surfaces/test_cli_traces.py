@@ -6,39 +6,43 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway import replies
+from gateway.shapes.replies import log as log_replies
+from gateway.shapes.replies import searches as searches_replies
+from gateway.shapes.replies import traces as traces_replies
 from tests.surfaces import cli_hands
 from tests.surfaces.cli_hands import MEM, OP, REV, T1, corrigenda, refused
 
 TRC = "trc_01J9ZKEEEEEEEEEEEEEEEEEEEE"
 
 
-def summary(**changes: Any) -> replies.TraceSummary:
+def summary(**changes: Any) -> traces_replies.TraceSummary:
     """A dispatch of one hit."""
     plain: dict[str, Any] = dict(
         trace_id=TRC, kind="dispatch", at=T1, actor="human:ana", session="s\x1b[2J", turn=3, run="r",
         query="where? " * 20, hits=1, excluded=2, empty_reason=None, position=4,
     )  # fmt: skip
-    return replies.TraceSummary(**{**plain, **changes})
+    return traces_replies.TraceSummary(**{**plain, **changes})
 
 
-def trace(**changes: Any) -> replies.SearchTrace:
+def trace(**changes: Any) -> traces_replies.SearchTrace:
     """The same, whole."""
     plain: dict[str, Any] = dict(
         trace_id=TRC, digest="ab" * 32, kind="dispatch", at=T1, actor="human:ana", project="ap", scope={"session": "s"},
         session="s", turn=3, run="r", query="where\x1b[2J?", k=5, filters={"kinds": ["fact"]}, valid_at=T1,
         at_position=None, embedder=None,
-        hits=(replies.TracedHit(rank=1, memory_id=MEM, revision_id=REV, score=0.5, why="near"),),
-        excluded=(replies.Excluded(memory_id="a\x1b[2J", revision_id=REV, score=0.25, reason="its kind is task"),),
+        hits=(traces_replies.TracedHit(rank=1, memory_id=MEM, revision_id=REV, score=0.5, why="near"),),
+        excluded=(
+            searches_replies.Excluded(memory_id="a\x1b[2J", revision_id=REV, score=0.25, reason="its kind is task"),
+        ),
         excluded_total=3, withheld=1, warnings=("full_text",), empty_reason=None, position=4, incarnation=1,
     )  # fmt: skip
-    return replies.SearchTrace(**{**plain, **changes})
+    return traces_replies.SearchTrace(**{**plain, **changes})
 
 
-def page(*items: replies.TraceSummary, **changes: Any) -> replies.TraceList:
+def page(*items: traces_replies.TraceSummary, **changes: Any) -> traces_replies.TraceList:
     """A page of a list."""
     plain: dict[str, Any] = dict(items=items, next_cursor=None, truncated=False, warnings=(), position=4, incarnation=1)
-    return replies.TraceList(**{**plain, **changes})
+    return traces_replies.TraceList(**{**plain, **changes})
 
 
 def test_without_a_limit_every_trace_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +100,7 @@ def test_a_trace_without_hits_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_receipts_trace_is_its_events(monkeypatch: pytest.MonkeyPatch) -> None:
     """RC-26: `traces show` takes a receipt's trace_id, too, and shows what its command stored."""
-    stored = replies.Trace(trace_id=OP, at=T1, actor="human:ana", items=(), position=4, incarnation=1)
+    stored = log_replies.Trace(trace_id=OP, at=T1, actor="human:ana", items=(), position=4, incarnation=1)
     stub = cli_hands.install(monkeypatch, show_trace=stored)
     assert corrigenda("traces", "show", OP).code == 0
     assert stub.asked("show_trace")[0] == (OP,)
@@ -108,7 +112,7 @@ def test_a_receipts_trace_is_its_events(monkeypatch: pytest.MonkeyPatch) -> None
 )
 def test_an_explanation_by_a_trace(monkeypatch: pytest.MonkeyPatch, outcome: str, rank: int | None, said: str) -> None:
     """`explain --trace` says what the retrieval made of it; of a correction no trace tells."""
-    verdict = replies.TraceVerdict(
+    verdict = traces_replies.TraceVerdict(
         trace_id=TRC, kind="search", at=T1, position=4, outcome=outcome, rank=rank, score=0.5, reason="near"
     )
     stub = cli_hands.install(monkeypatch, explain=cli_hands.explanation(in_trace=verdict), complete=(TRC,))

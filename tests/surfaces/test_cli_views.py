@@ -21,7 +21,8 @@ from cli_hands import (
 )
 
 from cli import text, views
-from gateway import replies
+from gateway.shapes.replies import past as past_replies
+from gateway.shapes.replies import searches as searches_replies
 
 ZERO = "2026-01-02T03:04:05.000000Z"
 
@@ -33,11 +34,11 @@ def moved(
     reason: str | None = None,
     patch: dict[str, Any] | None = None,  # Any: as in AuditEntry
     **move: str,
-) -> replies.AuditEntry:
+) -> past_replies.AuditEntry:
     """One event of a story, in which the revision moves as given."""
     names = ("from_state", "from_trust", "to_state", "to_trust")
     moves: tuple[dict[str, str | None], ...] = ({"revision": REV, **{name: move.get(name) for name in names}},)
-    return replies.AuditEntry(
+    return past_replies.AuditEntry(
         seq=seq,
         type=type_,
         at=T2,
@@ -72,7 +73,7 @@ class TestTexts:
 
     def test_what_was_left_out_is_told_after_the_hits(self) -> None:
         """Each is named with the rule that left it out; without any there is no heading."""
-        left = replies.Excluded(memory_id="home", revision_id=REV, score=0.5, reason="its kind is \x1b task")
+        left = searches_replies.Excluded(memory_id="home", revision_id=REV, score=0.5, reason="its kind is \x1b task")
         told = views.search(search(hit(), excluded=(left,)))
         assert told.split("\n\n")[1].splitlines() == [
             "left out:",
@@ -130,7 +131,9 @@ class TestTexts:
     def test_history_is_one_block_per_revision(self) -> None:
         """Every revision is a block of its own, in the order of the answer."""
         items = (revision(version=1), revision(version=2, content=None))
-        blocks = views.history(replies.History(memory_id=MEM, items=items, position=9, incarnation=0)).split("\n\n")
+        blocks = views.history(past_replies.History(memory_id=MEM, items=items, position=9, incarnation=0)).split(
+            "\n\n"
+        )
         assert [block.split("  ")[1] for block in blocks] == ["version 1", "version 2"]
         assert "no longer shown" in blocks[1]
 

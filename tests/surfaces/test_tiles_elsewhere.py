@@ -16,7 +16,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from others import NO_GO, build, install_proofbundle, run
 
-from gateway import checkpoints
+from gateway.audit import checkpoints
 from ledger import notes, tiles, tree
 from ledger.digest import leaf
 from ledger.memories import Command

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from browser import NO_BROWSER, Browser, browser
 
-from gateway.bare import open_bare
+from gateway.upkeep.bare import open_bare
 from ledger.bundle import layout
 from ledger.bundle import writing as bundle_writing
 from tests import erasing

@@ -1,0 +1,1 @@
+"""What an outsider is given to check: bundles, checkpoints, the anchor beside the ledger."""

@@ -1,0 +1,1 @@
+"""Every answer about what is known by name: one memory, a list, a chain, a log, evidence."""

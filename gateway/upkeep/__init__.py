@@ -1,0 +1,1 @@
+"""What keeps an installation sound: what must answer when the ledger is broken, and what is said of its parts."""
