@@ -1,5 +1,6 @@
 """The outbox: poison is parked while the rest goes on, a person retries or skips it, an outage is nobody's fault."""
 
+import logging
 import threading
 import time
 from collections.abc import Sequence
@@ -251,6 +252,22 @@ def test_a_skip_is_an_event_with_a_reason(open_here: Here, ledger_url: str, embe
     embedder.poison = None
     gateway.close()
     assert found(open_here(), POISON) == []
+    open_here.broken = True
+
+
+def test_what_failed_is_no_drift_at_a_start(
+    open_here: Here, embedder: Poisonable, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A start does not call an index wrong for lacking what is parked or was skipped."""
+    gateway = open_here()
+    gateway.remember(PLAIN)
+    seqs = [gateway.remember(f"{POISON} {number}").events[-1].seq for number in range(2)]
+    gateway.recover()
+    gateway.skip_outbox(seqs[0], reason="a test of wells")
+    gateway.close()
+    with caplog.at_level(logging.WARNING):
+        assert found(open_here(), PLAIN) == [PLAIN]
+    assert not [record.message for record in caplog.records if record.message.startswith("index.")]
     open_here.broken = True
 
 
