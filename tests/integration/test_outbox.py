@@ -302,6 +302,17 @@ def test_parts_of_a_recovery(open_here: Here, embedder: Poisonable, only: list[s
         gateway.recover(only=["everything"])
 
 
+def test_a_fault_of_one_item_is_no_fault_of_the_list(open_here: Here, embedder: Poisonable) -> None:
+    """A list with an item that is wrong is not said to be too short, one without items is."""
+    gateway = open_here()
+    with refused("VALIDATION_FAILED") as wrong:
+        gateway.recover(only=["everything"])
+    assert [fault["field"] for fault in wrong.error.details["fields"]] == ["only.0"]
+    with refused("VALIDATION_FAILED") as empty:
+        gateway.recover(only=[])
+    assert [fault["field"] for fault in empty.error.details["fields"]] == ["only"]
+
+
 # ---------------------------------------------------------------- hands
 
 
