@@ -302,6 +302,14 @@ def test_parts_of_a_recovery(open_here: Here, embedder: Poisonable, only: list[s
         gateway.recover(only=["everything"])
 
 
+def test_a_part_that_is_named_twice_is_one_part(open_here: Here, embedder: Poisonable) -> None:
+    """A recovery of the claims, however often they are named, leaves the index and the outbox alone."""
+    open_here().remember(PLAIN)
+    gateway = open_here.unreplayed()
+    done = gateway.recover(only=["claims", "claims"])
+    assert (done.replayed, done.index["why"]) == (0, "it was not asked for")
+
+
 def test_a_fault_of_one_item_is_no_fault_of_the_list(open_here: Here, embedder: Poisonable) -> None:
     """A list with an item that is wrong is not said to be too short, one without items is."""
     gateway = open_here()
