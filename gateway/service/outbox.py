@@ -92,13 +92,12 @@ class OutboxUse(UseCases):
         failed = [one for one in parking.failures(store) if one.state == PARKED or (_is_open(one) and not only_parked)]
         known = streams_of(self._ledger, (one.revision for one in failed))
         items = [_failed(one, known.get(one.revision, "")) for one in failed[: limit + 1]]
-        cursor = self._relay.reached()
+        cursor, signature = self._relay.carried()
         if not only_parked:
             places = {one.place for one in failed}
             rows = store.outbox(after=cursor, until=self._ledger.walk.position, limit=limit + 1 + len(failed))
             items += [_waiting(row) for row in rows if row[:2] not in places]
-        embedder = self._relay.embedder
-        pending, parked = parking.waiting(store, None if embedder is None else embedder.signature, cursor)
+        pending, parked = parking.waiting(store, signature, cursor)
         return Outbox(
             items=tuple(sorted(items, key=lambda item: (item.seq, item.id))[:limit]),
             truncated=len(items) > limit,
