@@ -271,6 +271,28 @@ def test_what_failed_is_no_drift_at_a_start(
     open_here.broken = True
 
 
+def test_what_another_embedder_failed_on_is_told_as_that(
+    open_here: Here, embedder: Poisonable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a change of embedders the list still counts what the former one failed on; a retry says whose it is."""
+    gateway = open_here()
+    seq = gateway.remember(POISON).events[-1].seq
+    gateway.recover()
+    gateway.close()
+    former, embedder.poison = embedder.signature, None
+    monkeypatch.setattr(Poisonable, "signature", "provider=test;model=other")
+    gateway = open_here.unreplayed()
+    gateway.reembed()
+    listed = gateway.outbox(parked=True)
+    assert ([item.embedder for item in listed.items], listed.parked, listed.pending) == ([former], 1, 0)
+    with refused("INVALID_TRANSITION") as refusal:
+        gateway.retry_outbox([seq])
+    assert refusal.error.details["embedder"] == former
+    gateway.skip_outbox(seq, reason="the other one has it")
+    assert gateway.outbox().items == ()
+    open_here.broken = True
+
+
 def test_who_may_not_recover_does_nothing_to_the_outbox(open_here: Here, embedder: Poisonable) -> None:
     """An agent is refused the list, the retry and the skip."""
     agent = open_here(actor="agent:bot")
