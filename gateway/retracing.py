@@ -274,8 +274,9 @@ class Retracing:
         return None if any(self._repeats(traced.query, item) for item in self._hidden(traced)) else traced.query
 
     def _hidden(self, traced: Traced) -> Iterator[RevisionState]:
-        like: Sequence[Seen] = [one for one in (*traced.chosen, *traced.left_out) if one.score >= _LIKE]
-        for one in like:
+        seen: Sequence[Seen] = (*traced.chosen, *traced.left_out)
+        # What words have in common is scored otherwise, and says less of how alike two texts are.
+        for one in seen if traced.embedder is None else [one for one in seen if one.score >= _LIKE]:
             item = self._revision(one)
             if item is not None and is_hidden(item):
                 yield item

@@ -108,6 +108,15 @@ def test_a_question_that_repeats_what_was_forgotten_is_not_shown(gateway: Gatewa
     assert {hit.revision_id for hit in traced(gateway, repeated).hits} == {kept.revision_id, gone.revision_id}
 
 
+def test_a_question_answered_by_words_that_was_forgotten_is_not_shown(open_here: Here) -> None:
+    """Given no embedder, and a question in the words of a memory, when that is forgotten, then no trace shows them."""
+    gateway = open_here(embedder="none")
+    gone = gateway.remember(BERLIN)
+    repeated = gateway.search(BERLIN)
+    gateway.forget(gone.revision_id or "")
+    assert traced(gateway, repeated).query is None
+
+
 # ---------------------------------------------------------------- whose a trace is
 
 
