@@ -13,6 +13,7 @@ import pytest
 from gateway import tracing
 from gateway.bootstrap import open_bare
 from gateway.replies import Search, SearchTrace
+from gateway.retracing import LISTED_MAX
 from gateway.service import Gateway
 from gateway.traced import TraceTable
 from ledger.clock import system_clock
@@ -222,6 +223,40 @@ def test_a_list_is_paged_newest_first(gateway: Gateway) -> None:
     for bad in wrong:
         with refused("VALIDATION_FAILED"):
             gateway.list_traces(**bad)
+
+
+def test_a_list_among_many_of_others_takes_few_round_trips(open_here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given two traces of an agent around many of others, when it pages, then each comes once, and soon."""
+    gateway, agent = open_here(), open_here(actor="agent:bot")
+    mine = [agent.search(QUESTION).trace_id]
+    for _ in range(200):
+        gateway.search(QUESTION)
+    assert gateway.list_traces(limit=1).items
+    mine += [agent.search(QUESTION).trace_id]
+    pages: list[int] = []
+    page = TraceTable.page
+
+    def counted(*args: Any, **named: Any) -> Any:  # Any: as the method itself
+        pages.append(named["limit"])
+        return page(*args, **named)
+
+    monkeypatch.setattr(TraceTable, "page", counted)
+    first = agent.list_traces(limit=1)
+    second = agent.list_traces(limit=1, cursor=first.next_cursor)
+    assert [item.trace_id for found in (first, second) for item in found.items] == mine[::-1]
+    assert second.next_cursor is None
+    assert len(pages) < 12
+    assert {item.trace_id for item in agent.list_traces(limit=2).items} == set(mine)
+
+
+def test_an_abbreviation_is_completed_among_many_of_others(open_here: Here) -> None:
+    """Given more traces of others with the same beginning than are named, when an agent abbreviates, its own is it."""
+    gateway, agent = open_here(), open_here(actor="agent:bot")
+    for _ in range(30):
+        gateway.search(QUESTION)
+    own = agent.search(QUESTION).trace_id or ""
+    assert agent.complete(own[:10]) == (own,)
+    assert len(gateway.complete(own[:10])) == LISTED_MAX
 
 
 # ---------------------------------------------------------------- explained by a trace
