@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gateway.bootstrap import open_bare
 from gateway.service import Gateway
 from ledger.errors import UnavailableError
 from ledger.limits import ATTEMPTS_MAX
@@ -18,6 +19,7 @@ from projections.carrying import NOTES_AGE_S
 from projections.embedders import Vectors
 from tests.house import WordsEmbedder, last_position, refused, rows, tamper, written
 from tests.integration.conftest import Here
+from tests.roles import as_owner
 
 POISON, PLAIN, OTHER = "poison in the well", "tea is green", "the moon is a rock"
 
@@ -290,6 +292,23 @@ def test_what_another_embedder_failed_on_is_told_as_that(
     assert refusal.error.details["embedder"] == former
     gateway.skip_outbox(seq, reason="the other one has it")
     assert gateway.outbox().items == ()
+    open_here.broken = True
+
+
+def test_what_is_parked_and_was_swept_is_counted_for_no_other(
+    open_here: Here, ledger_url: str, home: Path, embedder: Poisonable
+) -> None:
+    """A row that is parked and was removed takes nothing from what waits above an index that begins anew."""
+    with open_here() as gateway:
+        gateway.remember(POISON)
+        gateway.recover()
+    with open_bare(database_url=as_owner(ledger_url), home=home, create=False) as bare:
+        assert bare.sweep_outbox()["rows"] == 1
+    (home / "index").rename(home / "elsewhere")
+    gateway = open_here.unreplayed()
+    gateway.remember(PLAIN)
+    assert gateway.status().outbox == {"pending": 1, "parked": 1}
+    assert (gateway.outbox().pending, gateway.outbox().parked) == (1, 1)
     open_here.broken = True
 
 
