@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from cli.text import inert
-from gateway.shapes.formulas import guarded
 
 Document = Mapping[str, Any]  # Any: JSON
 
@@ -50,6 +49,9 @@ def cell(value: object) -> str:
         case bool() | dict() | list() | tuple():
             return inert(json.dumps(value, ensure_ascii=False))
         case str():
+            # Imported here because help and typing errors load nothing of the gateway.
+            from gateway.shapes.formulas import guarded
+
             return inert(guarded(value))
         case _:
             return str(value)

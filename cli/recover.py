@@ -20,7 +20,7 @@ def recover(context: click.Context, session: Session, check_only: bool, dry_run:
     """Run the start-up recovery by hand.
 
     It replays what a killed process left undone, tries again what failed, and says what needs a person: exit 9 while
-    `corrigenda outbox list --parked` names anything.
+    anything is parked that the configured embedder failed on (`corrigenda outbox list --parked`).
     """
     parts = {} if only is None else {"only": tuple(part.strip() for part in only.split(","))}
     with session.gateway(create=False, replay=False) as gateway, metered(session, ("replayed", "items")) as meter:

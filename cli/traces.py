@@ -89,7 +89,7 @@ def show(session: Session, trace: str, min_position: str | None) -> None:
 def sweep(session: Session, dry_run: bool) -> None:
     """Remove the traces that their projects do not keep any longer, as the maintainer.
 
-    Each project's policy says how long: `corrigenda policy set trace_retention 30d`.
+    Each project's policy says how long: `corrigenda policy set trace_retention=30d`.
     """
     with session.bare(create=False) as bare:
         done = bare.sweep_traces(dry_run=dry_run)

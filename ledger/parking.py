@@ -89,4 +89,4 @@ def waiting(store: Store, signature: str | None, after: int) -> tuple[int, int]:
     Without a signature the failures of all embedders count.
     """
     ((pending, parked),) = store.query(QUERIES["count_waiting"], {"signature": signature, "after": after})
-    return max(int(pending), 0), int(parked)
+    return int(pending), int(parked)

@@ -257,9 +257,12 @@ ORDER BY seq, revision, signature
 -- name: count_waiting
 -- What is carried by itself, for who has carried up to a position: the rows above it, without those that are parked or
 -- skipped, and those below that failed and are tried again. And how many are parked.
-SELECT (SELECT count(*) FROM corrigenda.outbox WHERE ledger = %(ledger)s AND seq > %(after)s)
-       + count(*) FILTER (WHERE state = 'failing' AND seq <= %(after)s)
-       - count(*) FILTER (WHERE state IN ('parked', 'skipped') AND seq > %(after)s),
+SELECT (SELECT count(*) FROM corrigenda.outbox o WHERE o.ledger = %(ledger)s AND o.seq > %(after)s
+          AND NOT EXISTS (SELECT FROM corrigenda.outbox_failure f
+                          WHERE f.ledger = o.ledger AND f.seq = o.seq AND f.revision = o.revision
+                            AND f.state IN ('parked', 'skipped')
+                            AND (%(signature)s::text IS NULL OR f.signature = %(signature)s)))
+       + count(*) FILTER (WHERE state = 'failing' AND seq <= %(after)s),
        count(*) FILTER (WHERE state = 'parked')
 FROM corrigenda.outbox_failure
 WHERE ledger = %(ledger)s AND (%(signature)s::text IS NULL OR signature = %(signature)s)

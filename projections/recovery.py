@@ -79,9 +79,9 @@ def recover(
     )
 
 
-def untouched(relay: Relay) -> Recovered:
-    """Return what is said of an index that a recovery was not asked about."""
-    return _nothing("it was not asked for", relay.look())
+def untouched() -> Recovered:
+    """Return what is said of an index that a recovery was not asked about, and did not look at."""
+    return _nothing("it was not asked for")
 
 
 def _left(relay: Relay) -> Drained:

@@ -23,7 +23,7 @@ from projections.embedders.patience import at_most
 from projections.index import Neighbour, VectorIndex
 from projections.index.disk import writer_lock
 from projections.index.partitions import PartitionedIndex
-from projections.index.snapshot import Loaded, Manifest, load, publish, signatures
+from projections.index.snapshot import Loaded, Manifest, load, manifests, publish, signatures
 from projections.items import Item, partition, streams_of
 from projections.replicas import next_rows, report
 from projections.vectors import recognised
@@ -138,8 +138,10 @@ class Relay:
 
     def parked(self) -> int:
         """Return how many rows wait for a person, because the embedder has failed on them too often."""
-        embedder = self.embedder
-        return 0 if embedder is None else parking.waiting(self._ledger.store, embedder.signature, self._cursor)[1]
+        if self.embedder is None:
+            return 0
+        cursor, signature = self.carried()
+        return parking.waiting(self._ledger.store, signature, cursor)[1]
 
     def retry(self, positions: Sequence[int]) -> Drained:
         """Try what failed at these positions as if it never had, and whatever else waits, as with `exhaust`."""
@@ -150,9 +152,22 @@ class Relay:
 
     def look(self) -> int:
         """Return how many effects wait above what was `reached`, and change nothing: at `close` neither."""
-        embedder = self.embedder
-        signature = None if embedder is None else embedder.signature
-        return parking.waiting(self._ledger.store, signature, self.reached())[0]
+        cursor, signature = self.carried()
+        return parking.waiting(self._ledger.store, signature, cursor)[0]
+
+    def carried(self) -> tuple[int, str | None]:
+        """Return what was `reached`, and the signature of the embedder that it was reached with; None without one.
+
+        Where that embedder does not answer, it is what the newest generation says of itself: what waits and what is
+        parked has to be seen above all while an embedder is out.
+        """
+        try:
+            return self.reached(), None if self.embedder is None else self.embedder.signature
+        except UnavailableError as error:
+            if error.code != "EMBEDDER_UNAVAILABLE":
+                raise
+            said = next(iter(manifests(self._home)), None)
+            return (-1, None) if said is None else (said.position, said.signature)
 
     def reached(self) -> int:
         """Return up to where this replica, or the newest good generation if it is not open, holds the outbox."""

@@ -9,9 +9,13 @@ import random
 import time
 
 from ledger.errors import CorrigendaError
+from ledger.parking import SETTLED, Parking
 from ledger.sql import load
 from ledger.verified import VerifiedLedger
 from projections.comparing import Compared, Comparison
+from projections.embedders import Embedder
+from projections.index.partitions import PartitionedIndex
+from projections.items import Item, placed, streams_of
 from projections.relay import Relay
 
 QUERIES = load("projections")
@@ -53,15 +57,26 @@ class Scrubber:
 
     def glance(self) -> int:
         """Count what is held against the read models, and scrub for a second if there are more or fewer."""
-        index = self._relay.replica
-        if index is None or self._relay.embedder is None or self._relay.frozen:
+        index, embedder = self._relay.replica, self._relay.embedder
+        if index is None or embedder is None or self._relay.frozen:
             return 0
         rows = self._ledger.store.query(QUERIES["count_standing"], {})
         position, revisions, corrections = rows[0] if rows else (-1, 0, 0)
-        if position != self._relay.cursor or revisions + corrections == len(index):
+        expected = revisions + corrections
+        if position != self._relay.cursor or expected == len(index):
             return 0
-        _log.warning("index.drift", extra={"expected": revisions + corrections, "held": len(index)})
+        expected -= self._without_vectors(index, embedder)
+        if expected == len(index):
+            return 0
+        _log.warning("index.drift", extra={"expected": expected, "held": len(index)})
         return self.scrub(GLANCE_S)
+
+    def _without_vectors(self, index: PartitionedIndex, embedder: Embedder) -> int:
+        """Return how many entries stand and are not held because the embedder failed on them."""
+        noted = Parking(self._ledger.store, embedder.signature).all()
+        known = streams_of(self._ledger, (one.revision for one in noted if one.state != SETTLED))
+        stand = placed(self._ledger, (Item(lineage, revision) for revision, lineage in known.items()))
+        return sum(1 for item in stand if str(item) not in index)
 
     def _going(self) -> Comparison | None:
         index, embedder = self._relay.replica, self._relay.embedder

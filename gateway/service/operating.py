@@ -69,10 +69,10 @@ class Operating(UseCases):
         )
 
     def _recovered(self, parts: Sequence[str], only_look: bool, progress: Progress | None) -> Recovered:
-        if tuple(parts) == ("claims",):
+        if set(parts) == {"claims"}:
             with self._writer.lock:
                 self._ledger.catch_up()
-                return untouched(self._relay)
+                return untouched()
         return recover(
             self._ledger,
             self._relay,

@@ -93,18 +93,17 @@ class OutboxUse(UseCases):
         failed = [one for one in parking.failures(store) if one.state == PARKED or (_is_open(one) and not only_parked)]
         known = streams_of(self._ledger, (one.revision for one in failed))
         items = [_failed(one, known.get(one.revision, "")) for one in failed[: limit + 1]]
-        cursor = self._relay.reached()
+        cursor, signature = self._relay.carried()
         if not only_parked:
             places = {one.place for one in failed}
             rows = store.outbox(after=cursor, until=self._ledger.walk.position, limit=limit + 1 + len(failed))
             items += [_waiting(row) for row in rows if row[:2] not in places]
-        embedder = self._relay.embedder
-        pending, parked = parking.waiting(store, None if embedder is None else embedder.signature, cursor)
+        pending, _ = parking.waiting(store, signature, cursor)
         return Outbox(
             items=tuple(sorted(items, key=lambda item: (item.seq, item.id))[:limit]),
             truncated=len(items) > limit,
             pending=pending,
-            parked=parked,
+            parked=sum(1 for one in failed if one.state == PARKED),
             position=self._reader.position,
             incarnation=self._reader.incarnation,
         )
@@ -126,6 +125,14 @@ class OutboxUse(UseCases):
                 f"At position {position} there should be an event that asks something of the index, and there is none. "
                 "`corrigenda outbox list` names those that wait.",
                 position=position,
+            )
+        if others := [one.signature for one in parking.failures(self._ledger.store) if one.seq == position]:
+            raise failure(
+                "INVALID_TRANSITION",
+                f"What position {position} asks of the index failed with another embedder, {others[0]}, and has not "
+                "failed with the configured one. Configure the other to try it again, or skip it.",
+                position=position,
+                embedder=others[0],
             )
         raise failure(
             "INVALID_TRANSITION",

@@ -553,7 +553,10 @@ def parse(model: type[_RequestT], **fields: Any) -> _RequestT:  # Any: unchecked
     try:
         return model(**fields)
     except ValidationError as error:
-        faults = [_fault(item) for item in error.errors(include_url=False, include_input=False, include_context=True)]
+        found = error.errors(include_url=False, include_input=False, include_context=True)
+        inside = {item["loc"][:depth] for item in found for depth in range(1, len(item["loc"]))}
+        # pydantic counts only the items that are right, and calls a list too short for those that are wrong.
+        faults = [_fault(item) for item in found if item["type"] != "too_short" or item["loc"] not in inside]
         raise failure(
             "VALIDATION_FAILED",
             f"The request cannot be taken: {'; '.join(' '.join(fault) for fault in faults)}. Mend that and ask again.",

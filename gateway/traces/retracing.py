@@ -132,8 +132,14 @@ class Retracing:
 
     def beginning_with(self, prefix: str) -> tuple[str, ...]:
         """Return the ids of traces that begin so and that the actor may see, sorted: at most ten."""
-        found = self._table.beginning_with(prefix, LISTED_MAX)
-        return tuple(kept.traced.trace for kept in found if self._sees(kept.traced))
+        found, after, most = list[str](), None, LISTED_MAX
+        while len(found) < LISTED_MAX:
+            rows = self._table.beginning_with(prefix, after=after, limit=most)
+            found += [trace for trace, kept in rows if kept is not None and self._sees(kept.traced)]
+            if len(rows) < most:
+                break
+            after, most = rows[-1][0], min(2 * most, LIST_LIMIT_MAX)
+        return tuple(found[:LISTED_MAX])
 
     # ---------------------------------------------------------------- what one says of a revision
 
@@ -191,13 +197,19 @@ class Retracing:
     def list(self, project: str, request: TracesRequest) -> TraceList:
         """Return a page. Errors: as `begin`."""
         items, before, unsound = list[TraceSummary](), self.begin(request), list[str]()
+        most = request.limit
         while len(items) < request.limit:
-            page = self.page(project, request, before, request.limit - len(items))
+            page = self.page(project, request, before, most)
             items += page.items
             unsound += page.unsound
             before = page.before
             if before is None:
                 break
+            most = min(2 * most, LIST_LIMIT_MAX)  # where most are somebody else's, more are read at a time
+        if len(items) > request.limit:
+            del items[request.limit :]
+            before = items[-1].trace_id
+            unsound = [trace for trace in unsound if trace > before]
         return TraceList(
             items=tuple(items),
             next_cursor=None if before is None else self._cursors.make_after(before, self._asked(request)),
@@ -275,8 +287,9 @@ class Retracing:
         return None if any(self._repeats(traced.query, item) for item in self._hidden(traced)) else traced.query
 
     def _hidden(self, traced: Traced) -> Iterator[RevisionState]:
-        like: Sequence[Seen] = [one for one in (*traced.chosen, *traced.left_out) if one.score >= _LIKE]
-        for one in like:
+        seen: Sequence[Seen] = (*traced.chosen, *traced.left_out)
+        # What words have in common is scored otherwise, and says less of how alike two texts are.
+        for one in seen if traced.embedder is None else [one for one in seen if one.score >= _LIKE]:
             item = self._revision(one)
             if item is not None and is_hidden(item):
                 yield item

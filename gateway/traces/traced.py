@@ -124,10 +124,11 @@ class TraceTable:
         rows = self._store.query(QUERIES["find_trace"], {"trace": trace})
         return self._read(rows[0]) if rows else None
 
-    def beginning_with(self, prefix: str, limit: int) -> list[Kept]:
-        """Return traces whose ids begin so, ascending, as far as they are what was written."""
-        params = {"first": prefix, "last": prefix + _AFTER_ALL, "limit": limit}
-        return [kept for _, kept in self._sound(self._store.query(QUERIES["complete_trace"], params)) if kept]
+    def beginning_with(self, prefix: str, *, after: str | None, limit: int) -> list[tuple[str, Kept | None]]:
+        """Return traces whose ids begin so, ascending, above an id; None for what is not sound."""
+        first = prefix if after is None else after + _ALPHABET[0]  # above the id, and below every other one
+        params = {"first": first, "last": prefix + _AFTER_ALL, "limit": limit}
+        return self._sound(self._store.query(QUERIES["complete_trace"], params))
 
     def page(
         self, project: str, *, session: str | None, kind: str | None, before: str | None, limit: int

@@ -139,11 +139,16 @@ def signatures(root: Path) -> list[str]:
 
     One that holds nothing was built by nobody.
     """
-    found: list[str] = []
+    return [signature for manifest in manifests(root) for signature in _signature(manifest)]
+
+
+def manifests(root: Path) -> list[Manifest]:
+    """Return what the generations under `root` say of themselves, newest first; nothing of it is checked."""
+    found: list[Manifest] = []
     with suppress(OSError):
         for path in directories(root, _PREFIX):
             with suppress(OSError, _Refused):
-                found += _signature(_read_manifest(path))
+                found.append(_read_manifest(path))
     return found
 
 

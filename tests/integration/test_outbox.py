@@ -1,5 +1,6 @@
 """The outbox: poison is parked while the rest goes on, a person retries or skips it, an outage is nobody's fault."""
 
+import logging
 import threading
 import time
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gateway.bootstrap import open_bare
 from gateway.service import Gateway
 from ledger.errors import UnavailableError
 from ledger.limits import ATTEMPTS_MAX
@@ -17,6 +19,7 @@ from projections.carrying import NOTES_AGE_S
 from projections.embedders import Vectors
 from tests.house import WordsEmbedder, last_position, refused, rows, tamper, written
 from tests.integration.conftest import Here
+from tests.roles import as_owner
 
 POISON, PLAIN, OTHER = "poison in the well", "tea is green", "the moon is a rock"
 
@@ -254,6 +257,61 @@ def test_a_skip_is_an_event_with_a_reason(open_here: Here, ledger_url: str, embe
     open_here.broken = True
 
 
+def test_what_failed_is_no_drift_at_a_start(
+    open_here: Here, embedder: Poisonable, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A start does not call an index wrong for lacking what is parked or was skipped."""
+    gateway = open_here()
+    gateway.remember(PLAIN)
+    seqs = [gateway.remember(f"{POISON} {number}").events[-1].seq for number in range(2)]
+    gateway.recover()
+    gateway.skip_outbox(seqs[0], reason="a test of wells")
+    gateway.close()
+    with caplog.at_level(logging.WARNING):
+        assert found(open_here(), PLAIN) == [PLAIN]
+    assert not [record.message for record in caplog.records if record.message.startswith("index.")]
+    open_here.broken = True
+
+
+def test_what_another_embedder_failed_on_is_told_as_that(
+    open_here: Here, embedder: Poisonable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a change of embedders the list still counts what the former one failed on; a retry says whose it is."""
+    gateway = open_here()
+    seq = gateway.remember(POISON).events[-1].seq
+    gateway.recover()
+    gateway.close()
+    former, embedder.poison = embedder.signature, None
+    monkeypatch.setattr(Poisonable, "signature", "provider=test;model=other")
+    gateway = open_here.unreplayed()
+    gateway.reembed()
+    listed = gateway.outbox(parked=True)
+    assert ([item.embedder for item in listed.items], listed.parked, listed.pending) == ([former], 1, 0)
+    with refused("INVALID_TRANSITION") as refusal:
+        gateway.retry_outbox([seq])
+    assert refusal.error.details["embedder"] == former
+    gateway.skip_outbox(seq, reason="the other one has it")
+    assert gateway.outbox().items == ()
+    open_here.broken = True
+
+
+def test_what_is_parked_and_was_swept_is_counted_for_no_other(
+    open_here: Here, ledger_url: str, home: Path, embedder: Poisonable
+) -> None:
+    """A row that is parked and was removed takes nothing from what waits above an index that begins anew."""
+    with open_here() as gateway:
+        gateway.remember(POISON)
+        gateway.recover()
+    with open_bare(database_url=as_owner(ledger_url), home=home, create=False) as bare:
+        assert bare.sweep_outbox()["rows"] == 1
+    (home / "index").rename(home / "elsewhere")
+    gateway = open_here.unreplayed()
+    gateway.remember(PLAIN)
+    assert gateway.status().outbox == {"pending": 1, "parked": 1}
+    assert (gateway.outbox().pending, gateway.outbox().parked) == (1, 1)
+    open_here.broken = True
+
+
 def test_who_may_not_recover_does_nothing_to_the_outbox(open_here: Here, embedder: Poisonable) -> None:
     """An agent is refused the list, the retry and the skip."""
     agent = open_here(actor="agent:bot")
@@ -283,6 +341,25 @@ def test_parts_of_a_recovery(open_here: Here, embedder: Poisonable, only: list[s
     assert done.replayed == (1 if only == ["outbox"] else 0)
     with refused("VALIDATION_FAILED"):
         gateway.recover(only=["everything"])
+
+
+def test_a_part_that_is_named_twice_is_one_part(open_here: Here, embedder: Poisonable) -> None:
+    """A recovery of the claims, however often they are named, leaves the index and the outbox alone."""
+    open_here().remember(PLAIN)
+    gateway = open_here.unreplayed()
+    done = gateway.recover(only=["claims", "claims"])
+    assert (done.replayed, done.index["why"]) == (0, "it was not asked for")
+
+
+def test_a_fault_of_one_item_is_no_fault_of_the_list(open_here: Here, embedder: Poisonable) -> None:
+    """A list with an item that is wrong is not said to be too short, one without items is."""
+    gateway = open_here()
+    with refused("VALIDATION_FAILED") as wrong:
+        gateway.recover(only=["everything"])
+    assert [fault["field"] for fault in wrong.error.details["fields"]] == ["only.0"]
+    with refused("VALIDATION_FAILED") as empty:
+        gateway.recover(only=[])
+    assert [fault["field"] for fault in empty.error.details["fields"]] == ["only"]
 
 
 # ---------------------------------------------------------------- hands

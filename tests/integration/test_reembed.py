@@ -139,6 +139,28 @@ def test_a_text_that_the_new_embedder_fails_on_is_parked_and_the_rest_serves(beg
         assert found(gateway, "gulls") == [TEXTS[1]]
 
 
+def test_what_waits_is_listed_while_the_embedder_is_out(begun: Here, endpoint: Endpoint) -> None:
+    """Given an endpoint that answers nobody, what is parked and what waits is told, and claims can be recovered."""
+
+    def refuse_one(handler: Handler, body: Body) -> None:
+        (answering(400) if "seals" in str(body["input"]) else good)(handler, body)
+
+    endpoint.always = refuse_one
+    with begun(**OPENAI) as gateway:
+        gateway.reembed()
+        parked = gateway.remember("seals sleep on the sand").events[-1].seq
+        gateway.recover()
+    endpoint.always = answering(400)
+    gateway = begun.unreplayed(**OPENAI)
+    waiting = gateway.remember("the lighthouse is white").events[-1].seq
+    listed = gateway.outbox()
+    assert [(item.seq, item.state) for item in listed.items] == [(parked, "parked"), (waiting, "waiting")]
+    assert (listed.pending, listed.parked) == (1, 1)
+    done = gateway.recover(only=["claims"])
+    assert (done.ok, done.parked, done.index["why"]) == (False, 1, "it was not asked for")
+    begun.broken = True
+
+
 @pytest.mark.usefixtures("in_order")
 @pytest.mark.parametrize("renamed", [False, True], ids=["did not happen", "happened and was not reported"])
 def test_a_swap_that_fails_is_made_by_the_next_run(begun: Here, monkeypatch: pytest.MonkeyPatch, renamed: bool) -> None:

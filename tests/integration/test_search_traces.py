@@ -15,6 +15,7 @@ from gateway.service import Gateway
 from gateway.shapes.replies.searches import Search
 from gateway.shapes.replies.traces import SearchTrace
 from gateway.traces import tracing
+from gateway.traces.retracing import LISTED_MAX
 from gateway.traces.traced import TraceTable
 from ledger.clock import system_clock
 from ledger.errors import failure
@@ -107,6 +108,15 @@ def test_a_question_that_repeats_what_was_forgotten_is_not_shown(gateway: Gatewa
     assert (traced(gateway, repeated).query, traced(gateway, other).query) == (None, QUESTION)
     assert [item.query for item in gateway.list_traces().items] == [QUESTION, None]
     assert {hit.revision_id for hit in traced(gateway, repeated).hits} == {kept.revision_id, gone.revision_id}
+
+
+def test_a_question_answered_by_words_that_was_forgotten_is_not_shown(open_here: Here) -> None:
+    """Given no embedder, and a question in the words of a memory, when that is forgotten, then no trace shows them."""
+    gateway = open_here(embedder="none")
+    gone = gateway.remember(BERLIN)
+    repeated = gateway.search(BERLIN)
+    gateway.forget(gone.revision_id or "")
+    assert traced(gateway, repeated).query is None
 
 
 # ---------------------------------------------------------------- whose a trace is
@@ -214,6 +224,40 @@ def test_a_list_is_paged_newest_first(gateway: Gateway) -> None:
     for bad in wrong:
         with refused("VALIDATION_FAILED"):
             gateway.list_traces(**bad)
+
+
+def test_a_list_among_many_of_others_takes_few_round_trips(open_here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given two traces of an agent around many of others, when it pages, then each comes once, and soon."""
+    gateway, agent = open_here(), open_here(actor="agent:bot")
+    mine = [agent.search(QUESTION).trace_id]
+    for _ in range(200):
+        gateway.search(QUESTION)
+    assert gateway.list_traces(limit=1).items
+    mine += [agent.search(QUESTION).trace_id]
+    pages: list[int] = []
+    page = TraceTable.page
+
+    def counted(*args: Any, **named: Any) -> Any:  # Any: as the method itself
+        pages.append(named["limit"])
+        return page(*args, **named)
+
+    monkeypatch.setattr(TraceTable, "page", counted)
+    first = agent.list_traces(limit=1)
+    second = agent.list_traces(limit=1, cursor=first.next_cursor)
+    assert [item.trace_id for found in (first, second) for item in found.items] == mine[::-1]
+    assert second.next_cursor is None
+    assert len(pages) < 12
+    assert {item.trace_id for item in agent.list_traces(limit=2).items} == set(mine)
+
+
+def test_an_abbreviation_is_completed_among_many_of_others(open_here: Here) -> None:
+    """Given more traces of others with the same beginning than are named, when an agent abbreviates, its own is it."""
+    gateway, agent = open_here(), open_here(actor="agent:bot")
+    for _ in range(30):
+        gateway.search(QUESTION)
+    own = agent.search(QUESTION).trace_id or ""
+    assert agent.complete(own[:10]) == (own,)
+    assert len(gateway.complete(own[:10])) == LISTED_MAX
 
 
 # ---------------------------------------------------------------- explained by a trace

@@ -1,6 +1,7 @@
 """`corrigenda traces`, `explain --trace` and what `memories search` says of traces: words to calls, answers to text."""
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -140,6 +141,15 @@ def test_sweeping_says_what_went(monkeypatch: pytest.MonkeyPatch, words: list[st
     stub = cli_hands.install(monkeypatch, sweep_traces={"traces": 2, "dry_run": bool(words)})
     assert corrigenda("traces", "sweep", *words).out == said
     assert (stub.opened[0][0], stub.asked("sweep_traces")[1]) == ("bare", {"dry_run": bool(words)})
+
+
+def test_the_command_that_the_help_of_sweeping_names_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is quoted there sets the policy that sweeping goes by."""
+    stub = cli_hands.install(monkeypatch)
+    told = " ".join(corrigenda("traces", "sweep", "--help").out.split())
+    (quoted,) = re.findall("`corrigenda (policy set [^`]+)`", told)
+    assert corrigenda(*quoted.split()).code == 0
+    assert stub.asked("set_policy")[0] == ({"trace_retention": "30d"},)
 
 
 def test_a_status_counts_what_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
