@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gateway.shapes.replies.memories import Policy
 
 
-UNREAD = ("mode", "self_approval", "log.public", "mcp.argument_errors", "trace_retention")
+UNREAD = ("mode", "self_approval", "log.public", "mcp.argument_errors")
 
 
 @click.group("policy", cls=Noun)

@@ -246,7 +246,7 @@ def install(monkeypatch: Any, **answers: Any) -> Stub:
     """Put a stub where the command line looks for its two ways of opening a ledger, and name a project."""
     monkeypatch.setenv("CORRIGENDA_PROJECT", "ap")
     stub = Stub(answers)
-    for name, opening in (("bootstrap", "open_gateway"), ("bare", "open_bare")):
+    for name, opening in (("bootstrap", "open_gateway"), ("upkeep.bare", "open_bare")):
         module = types.ModuleType(f"gateway.{name}")
         setattr(module, opening, getattr(stub, opening))
         monkeypatch.setitem(sys.modules, f"gateway.{name}", module)

@@ -72,7 +72,6 @@ def test_what_was_not_given_is_left_to_the_settings(gateway: Stub) -> None:
         ["memories", "remember", "x", "--evidence", "b3:00"],
         ["memories", "prune", "--older-than", "90d", "--idempotency-key", "k"],
         ["memories", "prune", "--older-than", "90d", "--agent", "a"],
-        ["export", "ledger"],
         ["db", "wait"],
     ],
 )
@@ -110,9 +109,9 @@ def test_formats_that_are_not_built_are_refused(gateway: Stub, form: str) -> Non
     assert gateway.opened == []
 
 
-@pytest.mark.parametrize("form", ["jsonl", "mem0", "bundle"])
-def test_only_peps_are_imported(gateway: Stub, form: str) -> None:
-    """`import --format` takes peps only."""
+@pytest.mark.parametrize("form", ["mem0", "langgraph", "JSONL"])
+def test_only_what_is_built_is_imported(gateway: Stub, form: str) -> None:
+    """`import --format` takes what its help lists, and nothing else."""
     assert refused(corrigenda("import", __file__, "--format", form), "--format")
 
 
