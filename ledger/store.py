@@ -234,8 +234,8 @@ class Database:
         self._begins.clear()
         try:
             connection.isolation_level = IsolationLevel.READ_COMMITTED
-            if self.pooled:
-                connection.prepare_threshold = None
+            # Only flushes prepare. The driver would, after a roll-back, remove everything that is prepared, theirs too.
+            connection.prepare_threshold = None
             if self._durable:
                 _check_durable(dict(connection.execute(QUERIES["durability"]).fetchall()))
         except BaseException:

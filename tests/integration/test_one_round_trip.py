@@ -47,6 +47,20 @@ def test_a_query_that_fails_leaves_the_connection_as_it_was(gateway: Gateway) ->
     assert store.head().seq >= 0
 
 
+def test_a_transaction_that_is_rolled_back_takes_no_prepared_query_along(gateway: Gateway) -> None:
+    """Given queries of the driver's that were used often, when a transaction fails, then the next look is answered."""
+    store = gateway._ledger.store
+    for _ in range(10):
+        store.query("SELECT count(*) FROM corrigenda.event WHERE ledger = %(ledger)s", {})
+    gateway.search("ferry")
+
+    with pytest.raises(RuntimeError), store.transaction():
+        raise RuntimeError
+
+    assert store.head().seq >= 0
+    gateway.search("ferry")
+
+
 def test_what_is_read_at_once_sees_its_own_ledger_only(open_here: Here, ledger_url: str) -> None:
     """G11: given another tenant in the same database, then a typed query that names no ledger shows our rows alone."""
     ours = open_here()
