@@ -21,7 +21,7 @@ def export() -> None:
 
 @export.command(
     cls=Verb,
-    epilog="\b\nExamples:\n  corrigenda export supersession pep-241 --out bundle --recipient 'auditor@example.org'\n"
+    epilog="\b\nExamples:\n  corrigenda export supersession pep-241 --out bundle --recipient auditor@example.org\n"
     "  corrigenda export supersession pep-241 pep-314 --out bundle.tar.gz --with-payloads none",
 )
 @click.argument("ids", metavar="MEM…", nargs=-1, required=True)

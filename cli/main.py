@@ -62,7 +62,7 @@ Examples:
 \b
 Exits: 0 done, 1 unexpected, 2 usage, 3 not found, 4 authority, 5 conflict or refusal, 6 in flight,
 7 unavailable, 9 partial, 10 chain broken, 11 anchor or checkpoint mismatch, 12 read models differ,
-14 bundle invalid, 15 could not be verified, 130 interrupted.
+13 index differs, 14 bundle invalid, 15 could not be verified, 130 interrupted.
 """
 
 

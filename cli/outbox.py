@@ -55,7 +55,7 @@ def retry(context: click.Context, session: Session, positions: tuple[int, ...]) 
 
 
 @outbox.command(
-    cls=Verb, epilog="\b\nExample:\n  corrigenda outbox skip 812 --reason 'a megabyte of zeros, nobody looks for it'"
+    cls=Verb, epilog='\b\nExample:\n  corrigenda outbox skip 812 --reason "a megabyte of zeros, nobody looks for it"'
 )
 @click.argument("position", type=click.IntRange(min=0), metavar="SEQ")
 @writes(reason_required=True, names_revision=False)

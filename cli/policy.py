@@ -38,7 +38,7 @@ def show(session: Session, min_position: str | None) -> None:
     epilog="Several settings are one act. A list of names is written with commas; * means all. Nothing reads "
     f"{', '.join(UNREAD[:-1])} and {UNREAD[-1]} yet: they are recorded for versions that do.\n\n"
     "\b\nExamples:\n  corrigenda policy set corrections.top_k=5 corrections.min_score=0.4 --project ap\n"
-    "  corrigenda policy set corrections.agents=triage,billing --reason 'pilot' --project ap\n"
+    '  corrigenda policy set corrections.agents=triage,billing --reason "pilot" --project ap\n'
     "  corrigenda policy set log.public=true",
 )
 @click.argument("settings", nargs=-1, required=True, metavar="KEY=VALUE…")

@@ -411,7 +411,9 @@ def _anchor(anchor: Mapping[str, Any]) -> str:  # Any: as in Status
 
 
 def _facts(values: Mapping[str, Any]) -> str:  # Any: as in Status
-    return ", ".join(f"{_said(name)}: {_short(name, value)}" for name, value in values.items() if value is not None)
+    return ", ".join(
+        f"{_said(name)}: {_short(name, value)}" for name, value in values.items() if value not in (None, "")
+    )
 
 
 def _said(value: object) -> str:

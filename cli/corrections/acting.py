@@ -92,7 +92,7 @@ def supersede(session: Session, correction: str, dry_run: bool, **how: Any) -> N
 
 
 @click.command(
-    cls=Verb, epilog=f"{_LEFT}\n\n\b\nExample:\n  corrigenda corrections revoke cor_01J9ZK --reason 'a misreading'"
+    cls=Verb, epilog=f'{_LEFT}\n\n\b\nExample:\n  corrigenda corrections revoke cor_01J9ZK --reason "a misreading"'
 )
 @click.argument("correction", metavar="ID")
 @writes(reason_required=True)

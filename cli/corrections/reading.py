@@ -99,7 +99,13 @@ def list_(
 @_AGENT
 @_SINCE
 @click.option("--by", callback=_read_by, metavar="WHAT", help="Also by agent, by period, or by both: agent,period.")
-@click.option("--period", type=click.Choice(("day", "month", "year")), default="month", show_default=True)
+@click.option(
+    "--period",
+    type=click.Choice(("day", "month", "year")),
+    default="month",
+    show_default=True,
+    help="How long a period is.",
+)
 @reads
 @pass_session
 def stats(

@@ -13,8 +13,8 @@ from cli.options import Verb, read_json, read_text, writes
 @click.command(
     cls=Verb,
     epilog=f'{TEXT_NOTE} The conditions of --applies are {{"match": "all" or "any", "conditions": [{{"id", "kind": '
-    '"context", "field": "directory", "worktree", "projectId" or "sessionId", "value"}} or {{"id", "kind": "topic", '
-    '"value"}}, …]}}.\n\n'
+    '"context", "field": "directory", "worktree", "projectId" or "sessionId", "value"} or {"id", "kind": "topic", '
+    '"value"}, …]}.\n\n'
     '\b\nExamples:\n  corrigenda memories remember "user lives in Berlin" --tag profile --project ap\n'
     "  git log -1 --format=%B | corrigenda memories remember - --kind decision --project ap\n"
     '  corrigenda memories remember "Hamburg" --id home --predecessor home --hold',

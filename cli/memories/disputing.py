@@ -11,7 +11,7 @@ from cli.options import Verb, writes
 
 @click.command(
     cls=Verb,
-    epilog=f"{REV_NOTE}\n\n\b\nExample:\n  corrigenda memories contest rev_01J9ZK rev_01J9ZM --reason 'both cannot be'",
+    epilog=f'{REV_NOTE}\n\n\b\nExample:\n  corrigenda memories contest rev_01J9ZK rev_01J9ZM --reason "both cannot be"',
 )
 @click.argument("rev")
 @click.argument("other")
@@ -30,7 +30,7 @@ def contest(session: Session, rev: str, other: str, dry_run: bool, **how: Any) -
 @click.command(
     cls=Verb,
     epilog=f"{REV_NOTE}\n\n\b\nExamples:\n  corrigenda memories promote rev_01J9ZK\n"
-    "  corrigenda memories promote rev_01J9ZK --expected-active rev_01J9ZN --reason 'measured again'",
+    '  corrigenda memories promote rev_01J9ZK --expected-active rev_01J9ZN --reason "measured again"',
 )
 @click.argument("rev")
 @click.option("--expected-active", metavar="REV", help="The head that REV supersedes; leave it out if there is none.")
@@ -54,7 +54,7 @@ def promote(
 
 
 @click.command(
-    cls=Verb, epilog=f"{REV_NOTE}\n\n\b\nExample:\n  corrigenda memories reject rev_01J9ZK --reason 'never measured'"
+    cls=Verb, epilog=f'{REV_NOTE}\n\n\b\nExample:\n  corrigenda memories reject rev_01J9ZK --reason "never measured"'
 )
 @click.argument("rev")
 @writes()
@@ -71,7 +71,7 @@ def reject(session: Session, rev: str, dry_run: bool, **how: Any) -> None:  # An
 
 @click.command(
     cls=Verb,
-    epilog=f"{REV_NOTE}\n\n\b\nExample:\n  corrigenda memories admit rev_01J9ZK --reason 'it is in the contract'",
+    epilog=f'{REV_NOTE}\n\n\b\nExample:\n  corrigenda memories admit rev_01J9ZK --reason "it is in the contract"',
 )
 @click.argument("rev")
 @click.option("--evidence", multiple=True, metavar="HASH", help="Evidence that is kept here, b3:…; repeatable.")

@@ -38,7 +38,13 @@ def _read_context(ctx: click.Context, param: click.Parameter, value: tuple[str, 
 )
 @click.argument("query", callback=read_text)
 @click.option("-k", "k", type=int, default=5, show_default=True, metavar="N", help="At most so many hits.")
-@click.option("--min-trust", type=click.Choice(("unverified", "verified")), default="unverified", show_default=True)
+@click.option(
+    "--min-trust",
+    type=click.Choice(("unverified", "verified")),
+    default="unverified",
+    show_default=True,
+    help="Only what is trusted as far as this.",
+)
 @click.option("--min-confidence", metavar="C", help="Only what is as sure as this: 0 to 1, at most six places.")
 @click.option("--kind", "kinds", multiple=True, metavar="K", help=f"Only this kind: {KINDS_NOTE}; repeatable.")
 @click.option("--tag", "tags", multiple=True, metavar="T", help="Only with this tag; repeatable.")

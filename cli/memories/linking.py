@@ -24,7 +24,7 @@ def link(session: Session, new: str, old: str, dry_run: bool, **how: Any) -> Non
     give_receipt(session, receipt, dry_run=dry_run)
 
 
-@click.command(cls=Verb, epilog="\b\nExample:\n  corrigenda memories unlink pep-345 pep-314 --reason 'an error'")
+@click.command(cls=Verb, epilog='\b\nExample:\n  corrigenda memories unlink pep-345 pep-314 --reason "an error"')
 @click.argument("new")
 @click.argument("old")
 @writes(reason_required=True, whose="NEW's")

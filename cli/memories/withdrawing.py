@@ -61,7 +61,7 @@ def revoke(session: Session, rev: str, dry_run: bool, **how: Any) -> None:  # An
         give_receipt(session, receipt, dry_run=False)
 
 
-@click.command(cls=Verb, epilog="\b\nExample:\n  corrigenda memories restore pep-241 --reason 'revoked by mistake'")
+@click.command(cls=Verb, epilog='\b\nExample:\n  corrigenda memories restore pep-241 --reason "revoked by mistake"')
 @click.argument("rev")
 @writes()
 @pass_session

@@ -1,7 +1,7 @@
 """Which unverified, machine-made learnings a person's correction contradicts: the one step that likeness decides.
 
-Candidates come from verified entries and stored vectors at the ledger's head, never from an index replica. What a
-person said or vouched for is never among them. It looks and decides, and stores nothing but vectors.
+What may be contradicted comes from verified entries and stored vectors at the ledger's head, never from an index
+replica. What a person said or vouched for is never among it. It looks and decides, and stores nothing but vectors.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -215,7 +215,7 @@ class Contradictions:
         ]
         return bool(restored) and restored[-1] > cause.position
 
-    # ---------------------------------------------------------------- candidates
+    # ---------------------------------------------------------------- what is near
 
     def _near(
         self, embedder: Embedder, reader: ScopeIds, question: Vectors, threshold: float

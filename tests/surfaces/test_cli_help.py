@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from typing import get_args
 
 import click
@@ -10,6 +11,23 @@ from cli_hands import corrigenda, refused
 
 from cli.main import corrigenda as root
 from gateway.shapes import fields
+
+
+def verbs() -> list[tuple[list[str], click.Command]]:
+    """Return every command that does something, with the words that name it."""
+    nouns = [(name, root.get_command(click.Context(root), name)) for name in root.lazy]
+    found: list[tuple[list[str], click.Command]] = []
+    for name, noun in nouns:
+        assert noun is not None
+        below = noun.commands if isinstance(noun, click.Group) else {"": noun}
+        found += [([word for word in (name, verb) if word], command) for verb, command in below.items()]
+    return found
+
+
+def shown(command: click.Command) -> list[str]:
+    """Return the words behind `corrigenda` of each example of a command, up to a pipe or a redirection."""
+    text = (command.epilog or "").replace("\\\n", " ")
+    return re.findall(r"^ .*?corrigenda ((?:\"[^\"]*\"|\$\([^)]*\)|[^|<>\"\n])*)", text, re.MULTILINE)
 
 
 def test_every_command_is_where_it_is_said_to_be() -> None:
@@ -23,9 +41,32 @@ def test_every_command_is_where_it_is_said_to_be() -> None:
 
 def test_every_verb_has_an_example() -> None:
     """Every command that does something shows how it is called."""
-    nouns = [root.get_command(click.Context(root), name) for name in root.lazy]
-    verbs = [verb for noun in nouns for verb in getattr(noun, "commands", {"": noun}).values()]
-    assert [verb.name for verb in verbs if "Example" not in (verb.epilog or "")] == ["demo", "version"]
+    assert [words for words, verb in verbs() if "Example" not in (verb.epilog or "")] == [["demo"], ["version"]]
+
+
+def test_every_option_is_told() -> None:
+    """Every option of every command says what it is for."""
+    silent = [
+        (words, option.name)
+        for words, command in verbs()
+        for option in command.params
+        if isinstance(option, click.Option) and not option.help
+    ]
+    assert silent == []
+
+
+def test_every_example_can_be_typed() -> None:
+    """Each example of a command is of that command or of one that is meant beside it, with options that there are."""
+    examples = [line for _, command in verbs() for line in shown(command)]
+    assert len(examples) > 70
+    for line in examples:
+        words = shlex.split(re.sub(r"\$\([^)]*\)", "X", line))
+        name, command = max(
+            (pair for pair in verbs() if words[: len(pair[0])] == pair[0]), key=lambda pair: len(pair[0])
+        )
+        _, left, _ = command.make_parser(click.Context(command)).parse_args(words[len(name) :])
+        assert left == [], line
+    assert not [line for line in examples if "'" in line]
 
 
 def test_no_words_show_the_help() -> None:
