@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -103,6 +104,7 @@ DAMAGES: list[Callable[[bytes], bytes]] = [
     lambda row: row.replace(b"memory.remembered.v1", b"memory.remembered.v9"),
     lambda row: row.replace(b'"tags":[]', b'"tags":[],"trust":"verified"'),
     lambda row: row.replace(b'"recorded_at":"20', b'"recorded_at":"+0'),
+    lambda row: re.sub(rb'"recorded_at":"[0-9-]{10}', b'"recorded_at":"2026-02-30', row),
     lambda row: row[:-2] + b',"x":' + DEEP + b"}\n",
     lambda row: b"x" * (LINE_BYTES_MAX + 1) + b"\n",
     lambda row: b"[]\n",
@@ -187,6 +189,8 @@ def test_line_breaks_of_other_systems_change_nothing(made: Made, target: Gateway
         ("memory.remembered.v1", lambda line: line["facts"]["moves"][0].update(revision="rev_1"), "INVALID_INPUT"),
         ("memory.remembered.v1", lambda line: line["facts"]["scope"].update(project="prj_x"), "INVALID_INPUT"),
         ("memory.remembered.v1", lambda line: line.update(actor="pr_x"), "INVALID_INPUT"),
+        ("memory.remembered.v1", lambda line: line.update(actor=line["facts"]["scope"]["project"]), "INVALID_INPUT"),
+        ("memory.remembered.v1", lambda line: line["facts"]["scope"].update(agent=line["actor"]), "INVALID_INPUT"),
         ("memory.remembered.v1", lambda line: line.update(stream="mem_1"), "INVALID_INPUT"),
         ("memory.remembered.v1", lambda line: line.update(stream_seq=1), "INVALID_INPUT"),
         ("memory.remembered.v1", lambda line: line.update(places=2), "INVALID_INPUT"),
@@ -222,6 +226,16 @@ def test_a_key_that_stands_twice_is_taken_once(made: Made, target: Gateway, tmp_
     rows = [*made.lines[: at - 1], other, *made.lines[at:]]
     again = target.import_lines(written(tmp_path, rows), on_error="skip")
     assert [(item.row, item.code) for item in again.items] == []
+
+
+def test_names_of_an_append_that_stands_apart_are_kept(made: Made, target: Gateway, tmp_path: Path) -> None:
+    """One append of which both parts are refused: the names in each are kept, and the ledger is no less whole."""
+    at = number_of(made.lines, "name.assigned.v1", 1)
+    rows = [*made.lines[: at - 1], *made.lines[at:-1], made.lines[at - 1], made.lines[-1]]
+    report = target.import_lines(written(tmp_path, rows), on_error="skip")
+    assert report.rejected > 1
+    assert target.import_lines(written(tmp_path, made.lines), on_error="skip").rejected == 0
+    assert target.show("first").content == "Second."
 
 
 def test_names_that_are_taken_mean_what_they_mean_here(made: Made, target: Gateway, tmp_path: Path) -> None:
