@@ -168,6 +168,15 @@ def test_what_is_no_whole_file_is_refused(
     assert position_of(made.gateway) == before
 
 
+def test_what_is_no_plain_file_is_not_waited_for(made: Made, tmp_path: Path) -> None:
+    """A pipe that nobody writes to, a device without end, and no path at all are refused at once."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path, tmp_path / "nothing", tmp_path / "a\0b"):
+        with refused("VALIDATION_FAILED") as found:
+            made.gateway.import_lines(path)
+        assert not found.error.message.endswith("..")
+
+
 def test_line_breaks_of_other_systems_change_nothing(made: Made, target: Gateway, tmp_path: Path) -> None:
     """CRLF, a byte order mark and gzip are no damage, and a text keeps the line breaks and separators in it."""
     raw = b"\xef\xbb\xbf" + b"".join(made.lines).replace(b"\n", b"\r\n")
