@@ -250,6 +250,17 @@ class Reader:
         state = self._states.lineage(stream)
         return self._references.holds(state) and self._references.visible.tells(facts, state)
 
+    def repeats_forgotten(self, item: Recorded) -> bool:
+        """Report whether an event says, as the values of a correction, what was forgotten: no outsider gets that."""
+        facts = item.entry.envelope.facts
+        revision = facts.revision if isinstance(facts, CorrectionRecorded) else None
+        lineage = None if revision is None else self._ledger.walk.lineages([revision]).get(revision)
+        if revision is None or lineage is None:
+            return False
+        state = self._states.lineage(lineage)
+        found = (state.revisions.get(one) for one in (revision, *state.revisions[revision].superseded_by))
+        return any(one is not None and is_hidden(one) for one in found)
+
     def log(self, first: int, end: int) -> list[LogItem]:
         """Return the events from `first` up to before `end`, oldest first."""
         found = self._ledger.at(range(first, end))

@@ -297,6 +297,24 @@ def test_a_table_holds_no_formula(made: Made, tmp_path: Path, kind: str) -> None
     assert {row["actor_name"] for row in rows} <= {"human:ana", ""}
 
 
+@pytest.mark.parametrize("kind", ["ledger", "corrections"])
+@pytest.mark.parametrize("form", ["csv", "bundle", "jsonl"])
+def test_a_correction_does_not_hand_on_what_was_forgotten(
+    open_here: Here, tmp_path: Path, kind: str, form: str
+) -> None:
+    """RC-31: its values are the text of the memory that it corrected; lines, which are a copy, do have them."""
+    gateway = open_here(embedder="none")
+    gateway.remember("Plain.", memory_id="door")
+    gateway.record_correction(agent="scout", original_value="Plain.", corrected_value="Code 4711.", memory="door")
+    gateway.record_correction(agent="scout", original_value="Other.", corrected_value="Told.")
+    gateway.forget("door")
+    out = tmp_path / "out"
+    made = getattr(gateway, f"export_{kind}")(out, form=form)
+    told = (out / "chain.jsonl" if form == "bundle" else out).read_text()
+    assert ("Code 4711." in told, "Told." in told) == (form == "jsonl", True)
+    assert (made.payloads_withheld == 0) == (form == "jsonl")
+
+
 def test_corrections_travel_alone(made: Made, target: Gateway, tmp_path: Path) -> None:
     """The corrections of a ledger, with the names that they need and no other line."""
     made.gateway.record_correction(agent="scout", original_value="a", corrected_value="Third!", memory="third")
