@@ -366,6 +366,15 @@ def test_a_file_appears_whole_or_not_at_all(made: Made, tmp_path: Path, monkeypa
     assert [path.name for path in tmp_path.iterdir()] == ["here.jsonl"]
 
 
+@pytest.mark.parametrize("form", ["jsonl", "bundle"])
+def test_a_name_may_be_as_long_as_the_file_system_has_it(made: Made, tmp_path: Path, form: str) -> None:
+    """255 bytes are a name, and the file beside it needs no longer one; 256 are none, which is said."""
+    made.gateway.export_ledger(tmp_path / ("n" * 255), form=form)
+    with refused("UNAVAILABLE"):
+        made.gateway.export_ledger(tmp_path / ("n" * 256), form=form)
+    assert [len(path.name) for path in tmp_path.iterdir()] == [255]
+
+
 def test_an_export_that_is_asked_for_again_is_the_same(made: Made, tmp_path: Path) -> None:
     """The same request with the same key records nothing more, and hands out what it did, made again if it is gone."""
     asked: dict[str, Any] = {"form": "jsonl", "idempotency_key": "k"}
