@@ -234,9 +234,11 @@ def hand_out(made: Made, out: Path) -> int:
 
 
 def _nothing(last: int) -> Exception:
+    """Return the refusal to hand out nothing: a bundle has an entry at least."""
     return failure(
         "MEMORY_NOT_FOUND",
-        f"What is to be exported was not there yet at position {last}. Name a later one, or none.",
+        "There is nothing to be exported: none of it had been recorded at "
+        f"{'that time' if last < 0 else f'position {last}'}. Ask for something else, or for a later time, or for none.",
     )
 
 

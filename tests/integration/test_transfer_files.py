@@ -19,6 +19,7 @@ from gateway.transfer.lines import LINE_BYTES_MAX
 from gateway.transfer.reading import LineFile
 from gateway.transfer.surveying import survey
 from gateway.upkeep.bare import open_bare
+from ledger.errors import NotFoundError
 from tests.conftest import fresh_database
 from tests.house import refused
 from tests.integration.conftest import Here
@@ -373,6 +374,32 @@ def test_a_name_may_be_as_long_as_the_file_system_has_it(made: Made, tmp_path: P
     with refused("UNAVAILABLE"):
         made.gateway.export_ledger(tmp_path / ("n" * 256), form=form)
     assert [len(path.name) for path in tmp_path.iterdir()] == [255]
+
+
+@pytest.mark.parametrize("with_payloads", [["", "rev_1"], "some", 5, [5]])
+def test_what_may_be_seen_is_refused_in_words_for_people(made: Made, tmp_path: Path, with_payloads: Any) -> None:
+    """A fault in what is to be revealed is that of a word or of a revision, and says nothing of our types."""
+    with refused("VALIDATION_FAILED") as found:
+        made.gateway.export_ledger(tmp_path / "a.jsonl", form="jsonl", with_payloads=with_payloads)
+    assert "with_payloads." in found.error.message and "function" not in found.error.message
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "bundle"])
+def test_a_mistyped_project_is_no_empty_one(made: Made, tmp_path: Path, form: str) -> None:
+    """Its corrections are not exported as none, which would be taken for an answer, and nothing is recorded."""
+    gateway = made.here(project="atals", embedder="none")
+    before = position_of(gateway)
+    with refused("CORRECTION_NOT_FOUND"):
+        gateway.export_corrections(tmp_path / "a", form=form)
+    assert position_of(gateway) == before and not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "bundle"])
+def test_before_the_ledger_there_is_nothing_to_export(made: Made, tmp_path: Path, form: str) -> None:
+    """A time before the first event is said to be too early, and no position -1 is spoken of."""
+    with pytest.raises(NotFoundError) as caught:
+        made.gateway.export_ledger(tmp_path / "a", form=form, as_of="2020-01-01T00:00:00Z")
+    assert "that time" in caught.value.message and "-1" not in caught.value.message
 
 
 def test_an_export_that_is_asked_for_again_is_the_same(made: Made, tmp_path: Path) -> None:
