@@ -21,6 +21,7 @@ from ledger.message import Facts, Payload
 from ledger.verified import Recorded
 
 FORMAT = "corrigenda-jsonl/1"
+KINDS = ("ledger", "corrections")
 LINE_BYTES_MAX = 1024 * 1024
 GIVEN, WITHHELD, ERASED, NONE = "given", "withheld", "erased", "none"
 
@@ -155,6 +156,8 @@ def parse_head(raw: bytes) -> Head:
     head = _converted(_json(raw), Head)
     if head.format != FORMAT:
         raise BadLine(f"is of another format, or a newer version, than {FORMAT}")
+    if head.kind not in KINDS:
+        raise BadLine("names a kind of file that there is not")
     if not re.fullmatch("[0-9a-f]{64}", head.root) or not 0 <= head.size <= INTEGER_MAX:
         raise BadLine("names no size and root of a log")
     return head

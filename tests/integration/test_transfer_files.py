@@ -150,6 +150,7 @@ def test_a_damaged_line_is_named_and_nothing_is_lost(
         lambda rows: [],
         lambda rows: [b"seq,at,type\r\n"],
         lambda rows: [b'{"format":"corrigenda-jsonl/2"}\n', *rows[1:]],
+        lambda rows: [rows[0].replace(b'"kind":"ledger"', b'"kind":"gossip"'), *rows[1:]],
         lambda rows: rows[1:],
         lambda rows: [gzip.compress(b"".join(rows))[:-40]],
         lambda rows: rows[:-1],
