@@ -93,7 +93,7 @@ class Exporting:
     @contextmanager
     def made(self, wanted: Wanted) -> Generator[Made]:
         """Make a bundle aside of where it shall lie; it is gone again when the caller has not taken it from there."""
-        folder = wanted.out.with_name(f".{wanted.out.name}-{secrets.token_hex(8)}")
+        folder = wanted.out.with_name(f".{wanted.out.name[:40]}-{secrets.token_hex(8)}")
         try:
             if os.path.lexists(wanted.out):
                 raise _taken(wanted.out)
@@ -168,7 +168,7 @@ class Exporting:
 
     def _is_withheld(self, item: Recorded, wanted: Wanted) -> bool:
         """Report whether the payload stays here: not asked for, not the actor's to see, or of what was forgotten."""
-        if not self._reader.tells(item):
+        if not self._reader.tells(item) or self._reader.repeats_forgotten(item):
             return True
         stream, born = item.entry.envelope.stream, _born(item)
         if not stream.startswith("mem_"):
@@ -234,9 +234,11 @@ def hand_out(made: Made, out: Path) -> int:
 
 
 def _nothing(last: int) -> Exception:
+    """Return the refusal to hand out nothing: a bundle has an entry at least."""
     return failure(
         "MEMORY_NOT_FOUND",
-        f"What is to be exported was not there yet at position {last}. Name a later one, or none.",
+        "There is nothing to be exported: none of it had been recorded at "
+        f"{'that time' if last < 0 else f'position {last}'}. Ask for something else, or for a later time, or for none.",
     )
 
 

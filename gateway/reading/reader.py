@@ -33,6 +33,7 @@ from gateway.views.revisions import (
 from gateway.views.viewing import Viewing
 from gateway.writing.page import Append
 from ledger.corrections import CORRECTION, CorrectionRecorded, CorrectionText
+from ledger.evidence import EvidenceText
 from ledger.governance import ExportMade, NameAssigned
 from ledger.ids import CORRECTION as CORRECTION_ID
 from ledger.ids import MEMORY, OP, REVISION, is_ours, is_prefix_of_ours, kind_of
@@ -238,17 +239,31 @@ class Reader:
         if self._references.visible.whole:
             return True
         stream, facts = item.entry.envelope.stream, item.entry.envelope.facts
+        project = None if self._references.project_name is None else self._references.project or NOBODY
         if isinstance(facts, NameAssigned):
             if facts.kind == "memory":
                 return self._references.sees(self._states.lineage(facts.id))
-            return facts.parent == self._names.root or self._references.project in (None, facts.parent)
+            return facts.parent == self._names.root or project in (None, facts.parent)
         if kind_of(stream) == CORRECTION_ID:
             recorded = self._states.of(CORRECTION, stream).recorded
             return recorded is not None and self._references.holds_correction(recorded)
+        if isinstance(item.payload, EvidenceText):  # it says no project, and its stream is a digest of that
+            return project is None or self._ledger.keys.evidence(project, item.payload.hash) == stream
         if kind_of(stream) != MEMORY:
             return not isinstance(facts, ExportMade)
         state = self._states.lineage(stream)
         return self._references.holds(state) and self._references.visible.tells(facts, state)
+
+    def repeats_forgotten(self, item: Recorded) -> bool:
+        """Report whether an event says, as the values of a correction, what was forgotten: no outsider gets that."""
+        facts = item.entry.envelope.facts
+        revision = facts.revision if isinstance(facts, CorrectionRecorded) else None
+        lineage = None if revision is None else self._ledger.walk.lineages([revision]).get(revision)
+        if revision is None or lineage is None:
+            return False
+        state = self._states.lineage(lineage)
+        found = (state.revisions.get(one) for one in (revision, *state.revisions[revision].superseded_by))
+        return any(one is not None and is_hidden(one) for one in found)
 
     def log(self, first: int, end: int) -> list[LogItem]:
         """Return the events from `first` up to before `end`, oldest first."""

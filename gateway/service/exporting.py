@@ -8,6 +8,7 @@ import msgspec
 
 from gateway.audit.exporting import Exporting, Made, Wanted, hand_out, measured
 from gateway.reading.reader import NOBODY
+from gateway.scope.names import no_such_project
 from gateway.scope.past import Moment, Moments
 from gateway.service.base import UseCases
 from gateway.shapes import schemas
@@ -107,7 +108,8 @@ class ExportActs(UseCases):
     ) -> Export:
         """Write the events of the project's corrections, or of all where no project is named, as `export_ledger` does.
 
-        The events that gave names to the ids in them go with them. `with_payloads` is all or none. Errors: as there.
+        The events that gave names to the ids in them go with them. `with_payloads` is all or none. Errors: as there,
+        and CORRECTION_NOT_FOUND (no such project).
         """
         return self._export_all(
             {
@@ -125,6 +127,8 @@ class ExportActs(UseCases):
         given = {**request.model_dump(), "as_of": None if as_of is None else str(as_of)}
         with self._writer.lock:
             self._ledger.catch_up()
+            if request.kind == telling.CORRECTIONS and self._references.project_name and not self._references.project:
+                raise no_such_project("CORRECTION_NOT_FOUND")
             earlier = self._earlier(given, key)
             out = Path(request.out)
             if earlier is not None and out.exists():

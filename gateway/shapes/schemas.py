@@ -10,8 +10,10 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    Discriminator,
     Field,
     Strict,
+    Tag,
     ValidationError,
     field_validator,
     model_validator,
@@ -362,13 +364,21 @@ class PriorTraceRequest(Request):
     turn: Turn | None = None
 
 
+# Told apart by what is given, so that a fault is that of one of the two, in words for people.
+Revealed = Annotated[
+    Annotated[Literal["all", "none"], Tag("word")]
+    | Annotated[tuple[Reference, ...], Field(max_length=limits.EXPORT_IDS_MAX), Tag("revisions")],
+    Discriminator(lambda given: "revisions" if isinstance(given, tuple) else "word"),
+]
+
+
 class ExportRequest(Request):
     """The memories whose history is handed out, and to whom."""
 
     ids: Annotated[tuple[Reference, ...], Field(min_length=1, max_length=limits.EXPORT_IDS_MAX)]
     out: Annotated[Text, Field(min_length=1, max_length=limits.PATH_CHARS_MAX)]
     complete: Annotated[bool, Strict()] = False
-    with_payloads: Literal["all", "none"] | Annotated[tuple[Reference, ...], Field(max_length=limits.EXPORT_IDS_MAX)]
+    with_payloads: Revealed
     recipient: Name | None = None
 
     @model_validator(mode="after")
@@ -394,7 +404,7 @@ class ExportAllRequest(Request):
     form: Literal["bundle", "jsonl", "csv"]
     out: Annotated[Text, Field(min_length=1, max_length=limits.PATH_CHARS_MAX)]
     complete: Annotated[bool, Strict()] = False
-    with_payloads: Literal["all", "none"] | Annotated[tuple[Reference, ...], Field(max_length=limits.EXPORT_IDS_MAX)]
+    with_payloads: Revealed
     without_forgotten: Annotated[bool, Strict()] = False
     recipient: Name | None = None
 

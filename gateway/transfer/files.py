@@ -7,7 +7,7 @@ import gzip
 import os
 import secrets
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, cast
 
@@ -54,7 +54,7 @@ def aside(out: Path) -> Generator[Aside]:
     """
     if os.path.lexists(out):
         raise taken(out)
-    path = out.with_name(f".{out.name}-{secrets.token_hex(8)}")
+    path = out.with_name(f".{out.name[:40]}-{secrets.token_hex(8)}")  # a name may be as long as the file system allows
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb", buffering=1024 * 1024) as raw:
@@ -66,7 +66,8 @@ def aside(out: Path) -> Generator[Aside]:
             "again.",
         )
     finally:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):  # what was wrong is said above, and is wrong here too
+            path.unlink()
 
 
 def taken(out: Path) -> Exception:

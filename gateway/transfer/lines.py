@@ -6,6 +6,7 @@ payload have to be what an event of that type can say. Nothing of a line is show
 
 import json
 import re
+from datetime import datetime
 from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -20,6 +21,7 @@ from ledger.message import Facts, Payload
 from ledger.verified import Recorded
 
 FORMAT = "corrigenda-jsonl/1"
+KINDS = ("ledger", "corrections")
 LINE_BYTES_MAX = 1024 * 1024
 GIVEN, WITHHELD, ERASED, NONE = "given", "withheld", "erased", "none"
 
@@ -154,6 +156,8 @@ def parse_head(raw: bytes) -> Head:
     head = _converted(_json(raw), Head)
     if head.format != FORMAT:
         raise BadLine(f"is of another format, or a newer version, than {FORMAT}")
+    if head.kind not in KINDS:
+        raise BadLine("names a kind of file that there is not")
     if not re.fullmatch("[0-9a-f]{64}", head.root) or not 0 <= head.size <= INTEGER_MAX:
         raise BadLine("names no size and root of a log")
     return head
@@ -181,8 +185,8 @@ def told(number: int, line: Line) -> Told:
         raise BadLine("is an event of a type that this version does not know")
     if not codec.stands_in(line.type, line.stream):
         raise BadLine("stands in a stream of another kind than its type")
-    if not (_TIME.fullmatch(line.at) and _TIME.fullmatch(line.recorded_at)):
-        raise BadLine("has a time in another form than 2026-01-02T03:04:05.000006Z")
+    if not (_is_time(line.at) and _is_time(line.recorded_at)):
+        raise BadLine("has a time that is none, or in another form than 2026-01-02T03:04:05.000006Z")
     if line.payload not in (GIVEN, WITHHELD, ERASED, NONE) or (line.payload == GIVEN) != (line.said is not None):
         raise BadLine("has a payload that is neither given nor withheld")
     if (line.payload == NONE) != (EVENT_TYPES[line.type][1] is None):
@@ -195,6 +199,15 @@ def told(number: int, line: Line) -> Told:
     except (NotCanonical, UnicodeEncodeError, RecursionError) as error:
         raise BadLine("does not say what an event of its type can say") from error
     return Told(number, line, facts, payload)
+
+
+def _is_time(text: str) -> bool:
+    """Report whether a text is a time as we write it, of a day that there is: it is kept, and told again."""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return _TIME.fullmatch(text) is not None
 
 
 def _json(raw: bytes) -> object:

@@ -5,6 +5,7 @@ does not end the reading: it comes through as what it is.
 """
 
 import gzip
+import stat
 import tempfile
 import zlib
 from collections.abc import Generator, Iterator, Mapping
@@ -111,6 +112,8 @@ class LineFile:
     def _raw(self) -> Iterator[bytes | str]:
         """Yield the bytes of each line without its line break, or what is wrong with it."""
         try:
+            if not stat.S_ISREG(self._path.stat().st_mode):  # what comes through a pipe is there once, or without end
+                raise OSError(None, "it is no plain file, and it is read twice")
             with self._path.open("rb") as file:
                 packed = file.read(2) == _GZIP
                 file.seek(0)

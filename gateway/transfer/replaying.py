@@ -36,6 +36,7 @@ from ledger.decider import Command
 from ledger.digest import LedgerKeys
 from ledger.errors import refuse
 from ledger.evidence import EVIDENCE, AddEvidence, EvidenceAdded, EvidenceText
+from ledger.ids import NAME_PREFIXES, kind_of
 from ledger.memories import (
     Birth,
     Contest,
@@ -86,16 +87,17 @@ class Ids(Struct, frozen=True):
 
     def scope(self, scope: ScopeIds) -> ScopeIds:
         """Return a scope as it is meant here. Errors: INVALID_INPUT."""
-        named = {name: self.one(getattr(scope, name)) for name in SEGMENTS if getattr(scope, name) is not None}
-        return msgspec.structs.replace(scope, project=self.one(scope.project), **named)
+        named = {name: self.one(name, one) for name in SEGMENTS if (one := getattr(scope, name)) is not None}
+        return msgspec.structs.replace(scope, project=self.one("project", scope.project), **named)
 
-    def one(self, identifier: str) -> str:
-        """Return one id as it is meant here. Errors: INVALID_INPUT (the file names nothing so)."""
-        found = self.here.get(identifier)
+    def one(self, kind: str, identifier: str) -> str:
+        """Return one id of a kind as it is meant here. Errors: INVALID_INPUT (the file names nothing so)."""
+        found = self.here.get(identifier) if kind_of(identifier) == NAME_PREFIXES[kind] else None
         if found is None:
             refuse(
                 "INVALID_INPUT",
-                "An event is about an id that no line before it gives a name to, so nobody could find it here.",
+                "An event is about an id that no line before it gives a name to, or one of another kind, so nobody "
+                "could find it here.",
             )
         return found
 
@@ -285,7 +287,7 @@ class Replaying:
 
     def _mention(self, append: Append, facts: EvidenceAdded, text: EvidenceText, item: Told) -> None:
         """Decide that evidence is mentioned: its bytes are not in the file, and may be added later."""
-        project = self._ids.one(item.line.project or "")
+        project = self._ids.one("project", item.line.project or "")
         command = AddEvidence(external=True, media_type=facts.media_type, size=0, text=text)
         append.decide_on(EVIDENCE, self._keys.evidence(project, text.hash), command)
 

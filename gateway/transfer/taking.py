@@ -191,9 +191,8 @@ class Taking:
         """Keep the names that an append gave whose events were refused: those of other appends may be about them."""
         self._naming.given.clear()
         names = [item for item in group.names if _kind(item) not in NAMED_RECORDS]
-        append = page.take_over(
-            f"op_{page.mint()}", request=self._request(f"names of {group.op}"), fingerprint=self._fingerprint(group.op)
-        )
+        op = f"op_{page.mint()}"  # its key, too: of one append, names may be kept more than once
+        append = page.take_over(op, request=self._request(f"names of {op}"), fingerprint=self._fingerprint(group.op))
         self._naming.take(page, append, names, found)
         left = [item for item in group.names if _kind(item) in NAMED_RECORDS]
         self._naming.refused |= dict.fromkeys((item.number for item in left), NOT_TAKEN_OVER)
@@ -209,7 +208,7 @@ class Taking:
         check_links(replayed)
         for stream in dict.fromkeys(group.streams):
             self._check_goes_on(append, stream, found)
-        self._ids.one(group.events[0].line.actor)
+        self._ids.one("actor", group.events[0].line.actor)
         self._replaying.replay(append, replayed)
 
     def _check_whole(self, group: Group) -> None:

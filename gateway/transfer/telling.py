@@ -126,6 +126,8 @@ class Telling:
         payloads, born = self._asked.payloads, _born(item.entry)
         if payloads == "none" or born in chosen.forgotten or not self._reader.tells(item):
             return True
+        if not self._asked.forgotten and self._reader.repeats_forgotten(item):
+            return True
         is_memory = item.entry.envelope.stream.startswith("mem_")
         return is_memory and not isinstance(payloads, str) and born not in payloads
 

@@ -1,5 +1,7 @@
 """Payloads that are gone: with a certificate they were erased and everything goes on, without one it is tampering."""
 
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -10,11 +12,13 @@ from corrigenda import CorrigendaError
 from gateway.audit.bundles import verify_bundle
 from gateway.service import Gateway
 from gateway.shapes.replies.audit import Verification
+from gateway.shapes.replies.upkeep import Transfer
 from gateway.upkeep.bare import open_bare
 from ledger.bundle import layout
 from tests import erasing
 from tests.integration.conftest import Here
 from tests.integration.test_export import Handed, exits, key_of, resigned
+from tests.integration.test_transfer import elsewhere as elsewhere
 
 SECRET = "Her number is 4711."
 ERASED = "verified, with payloads erased with certificate"
@@ -232,3 +236,61 @@ def test_the_list_of_what_was_erased_is_what_the_events_say(open_here: Here, tmp
     (made.path / layout.ERASURES).write_text("".join(lines))
     resigned(made)
     assert exits(made.path, made.key) == (14, 14)
+
+
+# ---------------------------------------------------------------- exports of the whole, and imports
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "bundle"])
+def test_no_form_of_an_export_holds_what_was_erased(open_here: Here, tmp_path: Path, form: str) -> None:
+    """Lines, tables and bundles say erased of three payloads and withhold none; no file of them has a word of it."""
+    gateway = remembered(open_here)
+    gone = erasing.erase(gateway, "ana", open_here.ledger_url, open_here.home)
+    out = tmp_path / "out"
+    assert gateway.export_ledger(out, form=form).payloads_withheld == 0
+    files = [one for one in out.rglob("*") if one.is_file()] if out.is_dir() else [out]
+    assert not any(word.encode() in one.read_bytes() for one in files for word in (SECRET, "it is hers", "she said so"))
+    if form == "csv":
+        told = {int(row["seq"]): row["payload"] for row in csv.DictReader(io.StringIO(out.read_text()))}
+    else:
+        lines = (out / layout.CHAIN if out.is_dir() else out).read_text().splitlines()
+        told = {row["seq"]: row["payload"] for row in map(json.loads, lines) if "seq" in row}
+    assert {seq for seq, payload in told.items() if payload == "erased"} == set(gone)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "bundle"])
+def test_an_import_leaves_an_erased_history_out(open_here: Here, elsewhere: Here, tmp_path: Path, form: str) -> None:
+    """What was erased is named and not taken over, the erasure neither; the rest is, and again nothing twice."""
+    gateway = remembered(open_here)
+    erasing.erase(gateway, "ana", open_here.ledger_url, open_here.home)
+    gateway.export_ledger(tmp_path / "out", form=form)
+    there = elsewhere(actor="human:zoe", embedder="none")
+
+    def take() -> Transfer:
+        if form == "jsonl":
+            return there.import_lines(tmp_path / "out")
+        with open_bare(database_url=open_here.ledger_url, home=open_here.home) as bare:
+            key = bare.public_key()["public_key"]
+        return there.import_bundle(tmp_path / "out", key)
+
+    report = take()
+    assert {item.code for item in report.items} == {"INVALID_INPUT"}
+    assert (report.rejected, report.stored) == (5, 4)  # her name, three of her events, and that they were erased
+    assert [one.memory_id for one in there.list_memories().items] == ["other"]
+    again = take()
+    assert (again.stored, again.unchanged, again.rejected) == (0, report.stored, 5)
+
+
+def test_an_import_leaves_what_is_erased_here_erased(open_here: Here, elsewhere: Here, tmp_path: Path) -> None:
+    """A file from before the erasure does not bring a word back, neither at home nor where it was erased later."""
+    gateway = remembered(open_here)
+    gateway.export_ledger(tmp_path / "old.jsonl", form="jsonl")
+    there = elsewhere(actor="human:zoe", embedder="none")
+    there.import_lines(tmp_path / "old.jsonl")
+    for here, opened in ((open_here, gateway), (elsewhere, there)):
+        erasing.erase(opened, "ana", here.ledger_url, here.home)
+        report = opened.import_lines(tmp_path / "old.jsonl", on_error="skip")
+        assert report.stored == 0
+        assert opened.show("ana").state == "erased"
+        opened.export_ledger(tmp_path / f"{here is open_here}.jsonl", form="jsonl")
+        assert SECRET not in (tmp_path / f"{here is open_here}.jsonl").read_text()

@@ -53,6 +53,21 @@ def test_another_projects_evidence_is_as_unknown_as_any(open_here: Here) -> None
         assert foreign.error.message == unknown.error.message and foreign.details == unknown.details
 
 
+def test_another_projects_evidence_is_not_told_by_its_event(open_here: Here, tmp_path: Path) -> None:
+    """RC-12: name, place and hash of evidence are shown, and exported, to whom its project is shown only."""
+    atlas = open_here()
+    atlas.add_evidence(BODY, name="secret.bin")
+    position = next(item.seq for item in atlas.events() if item.type == "evidence.added.v1")
+    open_here(project="atlas2").remember("so that the project is there")
+    for project, is_told in (("atlas", True), (None, True), ("atlas2", False), ("nowhere", False)):
+        agent = open_here(project=project, actor="agent:bot", permissions=["read", "export"])
+        shown = agent.show_event(position)
+        assert (shown.payload is not None) == is_told
+        out = tmp_path / f"{project}.jsonl"
+        agent.export_ledger(out, form="jsonl")
+        assert ("secret.bin" in out.read_text()) == is_told
+
+
 def test_a_mention_keeps_no_bytes_until_they_come(open_here: Here) -> None:
     """Given a mention, when its bytes are read, then EVIDENCE_NOT_FOUND; once they were added they are there."""
     gateway = open_here()

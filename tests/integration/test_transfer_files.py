@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from gateway.transfer.lines import LINE_BYTES_MAX
 from gateway.transfer.reading import LineFile
 from gateway.transfer.surveying import survey
 from gateway.upkeep.bare import open_bare
+from ledger.errors import NotFoundError
 from tests.conftest import fresh_database
 from tests.house import refused
 from tests.integration.conftest import Here
@@ -103,6 +105,7 @@ DAMAGES: list[Callable[[bytes], bytes]] = [
     lambda row: row.replace(b"memory.remembered.v1", b"memory.remembered.v9"),
     lambda row: row.replace(b'"tags":[]', b'"tags":[],"trust":"verified"'),
     lambda row: row.replace(b'"recorded_at":"20', b'"recorded_at":"+0'),
+    lambda row: re.sub(rb'"recorded_at":"[0-9-]{10}', b'"recorded_at":"2026-02-30', row),
     lambda row: row[:-2] + b',"x":' + DEEP + b"}\n",
     lambda row: b"x" * (LINE_BYTES_MAX + 1) + b"\n",
     lambda row: b"[]\n",
@@ -147,6 +150,7 @@ def test_a_damaged_line_is_named_and_nothing_is_lost(
         lambda rows: [],
         lambda rows: [b"seq,at,type\r\n"],
         lambda rows: [b'{"format":"corrigenda-jsonl/2"}\n', *rows[1:]],
+        lambda rows: [rows[0].replace(b'"kind":"ledger"', b'"kind":"gossip"'), *rows[1:]],
         lambda rows: rows[1:],
         lambda rows: [gzip.compress(b"".join(rows))[:-40]],
         lambda rows: rows[:-1],
@@ -164,6 +168,15 @@ def test_what_is_no_whole_file_is_refused(
     with refused("VALIDATION_FAILED"):
         made.gateway.import_lines(written(tmp_path, rows(made.lines)))
     assert position_of(made.gateway) == before
+
+
+def test_what_is_no_plain_file_is_not_waited_for(made: Made, tmp_path: Path) -> None:
+    """A pipe that nobody writes to, a device without end, and no path at all are refused at once."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path, tmp_path / "nothing", tmp_path / "a\0b"):
+        with refused("VALIDATION_FAILED") as found:
+            made.gateway.import_lines(path)
+        assert not found.error.message.endswith("..")
 
 
 def test_line_breaks_of_other_systems_change_nothing(made: Made, target: Gateway, tmp_path: Path) -> None:
@@ -187,6 +200,8 @@ def test_line_breaks_of_other_systems_change_nothing(made: Made, target: Gateway
         ("memory.remembered.v1", lambda line: line["facts"]["moves"][0].update(revision="rev_1"), "INVALID_INPUT"),
         ("memory.remembered.v1", lambda line: line["facts"]["scope"].update(project="prj_x"), "INVALID_INPUT"),
         ("memory.remembered.v1", lambda line: line.update(actor="pr_x"), "INVALID_INPUT"),
+        ("memory.remembered.v1", lambda line: line.update(actor=line["facts"]["scope"]["project"]), "INVALID_INPUT"),
+        ("memory.remembered.v1", lambda line: line["facts"]["scope"].update(agent=line["actor"]), "INVALID_INPUT"),
         ("memory.remembered.v1", lambda line: line.update(stream="mem_1"), "INVALID_INPUT"),
         ("memory.remembered.v1", lambda line: line.update(stream_seq=1), "INVALID_INPUT"),
         ("memory.remembered.v1", lambda line: line.update(places=2), "INVALID_INPUT"),
@@ -222,6 +237,16 @@ def test_a_key_that_stands_twice_is_taken_once(made: Made, target: Gateway, tmp_
     rows = [*made.lines[: at - 1], other, *made.lines[at:]]
     again = target.import_lines(written(tmp_path, rows), on_error="skip")
     assert [(item.row, item.code) for item in again.items] == []
+
+
+def test_names_of_an_append_that_stands_apart_are_kept(made: Made, target: Gateway, tmp_path: Path) -> None:
+    """One append of which both parts are refused: the names in each are kept, and the ledger is no less whole."""
+    at = number_of(made.lines, "name.assigned.v1", 1)
+    rows = [*made.lines[: at - 1], *made.lines[at:-1], made.lines[at - 1], made.lines[-1]]
+    report = target.import_lines(written(tmp_path, rows), on_error="skip")
+    assert report.rejected > 1
+    assert target.import_lines(written(tmp_path, made.lines), on_error="skip").rejected == 0
+    assert target.show("first").content == "Second."
 
 
 def test_names_that_are_taken_mean_what_they_mean_here(made: Made, target: Gateway, tmp_path: Path) -> None:
@@ -274,6 +299,24 @@ def test_a_table_holds_no_formula(made: Made, tmp_path: Path, kind: str) -> None
     assert {row["actor_name"] for row in rows} <= {"human:ana", ""}
 
 
+@pytest.mark.parametrize("kind", ["ledger", "corrections"])
+@pytest.mark.parametrize("form", ["csv", "bundle", "jsonl"])
+def test_a_correction_does_not_hand_on_what_was_forgotten(
+    open_here: Here, tmp_path: Path, kind: str, form: str
+) -> None:
+    """RC-31: its values are the text of the memory that it corrected; lines, which are a copy, do have them."""
+    gateway = open_here(embedder="none")
+    gateway.remember("Plain.", memory_id="door")
+    gateway.record_correction(agent="scout", original_value="Plain.", corrected_value="Code 4711.", memory="door")
+    gateway.record_correction(agent="scout", original_value="Other.", corrected_value="Told.")
+    gateway.forget("door")
+    out = tmp_path / "out"
+    made = getattr(gateway, f"export_{kind}")(out, form=form)
+    told = (out / "chain.jsonl" if form == "bundle" else out).read_text()
+    assert ("Code 4711." in told, "Told." in told) == (form == "jsonl", True)
+    assert (made.payloads_withheld == 0) == (form == "jsonl")
+
+
 def test_corrections_travel_alone(made: Made, target: Gateway, tmp_path: Path) -> None:
     """The corrections of a ledger, with the names that they need and no other line."""
     made.gateway.record_correction(agent="scout", original_value="a", corrected_value="Third!", memory="third")
@@ -323,6 +366,41 @@ def test_a_file_appears_whole_or_not_at_all(made: Made, tmp_path: Path, monkeypa
     monkeypatch.undo()
     assert position_of(made.gateway) == before
     assert [path.name for path in tmp_path.iterdir()] == ["here.jsonl"]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "bundle"])
+def test_a_name_may_be_as_long_as_the_file_system_has_it(made: Made, tmp_path: Path, form: str) -> None:
+    """255 bytes are a name, and the file beside it needs no longer one; 256 are none, which is said."""
+    made.gateway.export_ledger(tmp_path / ("n" * 255), form=form)
+    with refused("UNAVAILABLE"):
+        made.gateway.export_ledger(tmp_path / ("n" * 256), form=form)
+    assert [len(path.name) for path in tmp_path.iterdir()] == [255]
+
+
+@pytest.mark.parametrize("with_payloads", [["", "rev_1"], "some", 5, [5]])
+def test_what_may_be_seen_is_refused_in_words_for_people(made: Made, tmp_path: Path, with_payloads: Any) -> None:
+    """A fault in what is to be revealed is that of a word or of a revision, and says nothing of our types."""
+    with refused("VALIDATION_FAILED") as found:
+        made.gateway.export_ledger(tmp_path / "a.jsonl", form="jsonl", with_payloads=with_payloads)
+    assert "with_payloads." in found.error.message and "function" not in found.error.message
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "bundle"])
+def test_a_mistyped_project_is_no_empty_one(made: Made, tmp_path: Path, form: str) -> None:
+    """Its corrections are not exported as none, which would be taken for an answer, and nothing is recorded."""
+    gateway = made.here(project="atals", embedder="none")
+    before = position_of(gateway)
+    with refused("CORRECTION_NOT_FOUND"):
+        gateway.export_corrections(tmp_path / "a", form=form)
+    assert position_of(gateway) == before and not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "bundle"])
+def test_before_the_ledger_there_is_nothing_to_export(made: Made, tmp_path: Path, form: str) -> None:
+    """A time before the first event is said to be too early, and no position -1 is spoken of."""
+    with pytest.raises(NotFoundError) as caught:
+        made.gateway.export_ledger(tmp_path / "a", form=form, as_of="2020-01-01T00:00:00Z")
+    assert "that time" in caught.value.message and "-1" not in caught.value.message
 
 
 def test_an_export_that_is_asked_for_again_is_the_same(made: Made, tmp_path: Path) -> None:
