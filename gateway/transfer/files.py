@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from ledger.errors import failure, refuse
+from ledger.placing import place_file
 
 
 class Aside:
@@ -36,7 +37,7 @@ class Aside:
     def place(self) -> None:
         """Give the finished file its name. Errors: VALIDATION_FAILED (something is there)."""
         try:
-            os.link(self._path, self._out)  # fails, as a rename would not, if somebody was faster
+            place_file(self._path, self._out)
         except FileExistsError:
             raise taken(self._out) from None
         descriptor = os.open(self._out.parent, os.O_RDONLY)

@@ -25,6 +25,7 @@ from ledger.chain import Entry
 from ledger.digest import of_file
 from ledger.erasure import Erased, Erasures, is_signed
 from ledger.message import Payload
+from ledger.placing import place_file
 
 _SHIPPED = resources.files("ledger.bundle") / "shipped"
 _DATA = "<!--DATA-->"
@@ -90,7 +91,7 @@ def place(folder: Path, target: Path) -> int:
     try:
         _pack(folder, aside, compressed=not target.name.endswith(".tar"))
         size = aside.stat().st_size
-        os.link(aside, target)  # fails, as a rename would not, if somebody has put something there meanwhile
+        place_file(aside, target)
     finally:
         aside.unlink(missing_ok=True)
     shutil.rmtree(folder)
