@@ -77,6 +77,13 @@ SELECT EXISTS (SELECT 1 FROM corrigenda.revision
                WHERE ledger = %(ledger)s AND gen = %(gen)s AND project = %(project)s
                  AND state = 'active' AND trust <> 'revoked')
 
+-- name: find_hidden
+-- Where those revisions were recorded that were withdrawn from view, the oldest first.
+SELECT r.content_seq FROM corrigenda.revision r
+WHERE r.ledger = %(ledger)s AND r.gen = (SELECT h.gen FROM corrigenda.head h WHERE h.ledger = %(ledger)s)
+  AND r.state IN ('forgotten', 'erased')
+ORDER BY 1
+
 -- name: count_states
 SELECT CASE WHEN trust = 'revoked' AND state = 'active' THEN 'revoked' ELSE state END AS state, count(*)
 FROM corrigenda.revision WHERE ledger = %(ledger)s AND gen = %(gen)s GROUP BY 1 ORDER BY 1
