@@ -25,7 +25,7 @@ from projections.index.disk import writer_lock
 from projections.index.partitions import PartitionedIndex
 from projections.index.snapshot import Loaded, Manifest, load, manifests, publish, signatures
 from projections.items import Item, partition, streams_of
-from projections.replicas import next_rows, report
+from projections.replicas import behind, next_rows, report, waiting
 from projections.vectors import recognised
 
 __all__ = ["Drained", "Item", "Relay", "partition"]
@@ -134,14 +134,14 @@ class Relay:
     def pending(self) -> int:
         """Return how many outbox rows lie above the cursor, or failed and will be tried again."""
         failing = 0 if self._carrier is None else self._carrier.failing
-        return self._ledger.store.count("count_outbox", after=self._cursor) + failing
+        return behind(self._ledger.store, self._cursor) + failing
 
     def parked(self) -> int:
         """Return how many rows wait for a person, because the embedder has failed on them too often."""
         if self.embedder is None:
             return 0
         cursor, signature = self.carried()
-        return parking.waiting(self._ledger.store, signature, cursor)[1]
+        return waiting(self._ledger.store, signature, cursor)[1]
 
     def retry(self, positions: Sequence[int]) -> Drained:
         """Try what failed at these positions as if it never had, and whatever else waits, as with `exhaust`."""
@@ -153,7 +153,7 @@ class Relay:
     def look(self) -> int:
         """Return how many effects wait above what was `reached`, and change nothing: at `close` neither."""
         cursor, signature = self.carried()
-        return parking.waiting(self._ledger.store, signature, cursor)[0]
+        return waiting(self._ledger.store, signature, cursor)[0]
 
     def carried(self) -> tuple[int, str | None]:
         """Return what was `reached`, and the signature of the embedder that it was reached with; None without one.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ledger import parking
 from ledger.clock import new_ulid
 from ledger.errors import CorrigendaError
 from ledger.outbox import effects
@@ -50,6 +51,28 @@ def next_rows(ledger: VerifiedLedger, *, after: int, until: int, limit: int) -> 
     return [(one.position, one.revision, one.effect, one.lineage) for one in made], reached
 
 
+def upcoming(ledger: VerifiedLedger, *, after: int, most: int) -> list[OutboxRow]:
+    """Return the first rows above a position, about `most` of them, those that were removed made again."""
+    found, until = list[OutboxRow](), ledger.walk.position
+    while len(found) < most and after < until:
+        rows, after = next_rows(ledger, after=after, until=until, limit=most)
+        found += rows
+    return found
+
+
+def behind(store: Store, after: int) -> int:
+    """Return how many rows there are above a position, those that were removed included."""
+    mark = store.count("read_carried", task=SWEPT)
+    return store.count("count_outbox", after=max(mark, after)) + _removed_above(store, after, mark)
+
+
+def waiting(store: Store, signature: str | None, after: int) -> tuple[int, int]:
+    """Return what `parking.waiting` does, with the rows that were removed and are made again for who needs them."""
+    mark = store.count("read_carried", task=SWEPT)
+    pending, parked = parking.waiting(store, signature, after, rows_after=max(mark, after))
+    return pending + _removed_above(store, after, mark, signature=signature, only_open=True), parked
+
+
 def sweep(store: Store, *, dry_run: bool) -> Swept:
     """Remove the outbox rows that every live replica has carried, or that are old; and replicas that nobody has seen.
 
@@ -69,6 +92,16 @@ def sweep(store: Store, *, dry_run: bool) -> Swept:
     with store.transaction() as connection:
         connection.execute(QUERIES["as_maintainer"].encode())
         return Swept(mark=mark, rows=rows, replicas=_unseen(store, "delete_unseen"))
+
+
+def _removed_above(
+    store: Store, after: int, mark: int, *, signature: str | None = None, only_open: bool = False
+) -> int:
+    if mark <= after:
+        return 0
+    params = {"gen": store.head().gen, "after": after, "until": mark, "signature": signature, "only_open": only_open}
+    ((rows,),) = store.query(QUERIES["count_swept"], params)
+    return int(rows)
 
 
 def _removed(store: Store, first: int, last: int) -> int:
