@@ -43,12 +43,17 @@ def report(store: Store, home: Path, *, incarnation: int, cursor: int) -> None:
 def next_rows(ledger: VerifiedLedger, *, after: int, until: int, limit: int) -> tuple[list[OutboxRow], int]:
     """Return the next rows of the outbox, those that were removed made again, and the position that they reach."""
     rows, reached = ledger.store.outbox_page(after=after, until=until, limit=limit)
-    mark = ledger.store.count("read_carried", task=SWEPT)  # read after the rows: it is set before they go
+    mark = swept_up_to(ledger.store)  # read after the rows: it is set before they go
     if mark <= after:
         return rows, reached
     reached = min(mark, until, after + _PAGE_EVENTS)
     made = (one for entry in ledger.entries(after + 1, reached + 1) for one in effects(entry))
     return [(one.position, one.revision, one.effect, one.lineage) for one in made], reached
+
+
+def swept_up_to(store: Store) -> int:
+    """Return up to which position rows were removed, −1 if none ever were."""
+    return store.count("read_carried", task=SWEPT)
 
 
 def upcoming(ledger: VerifiedLedger, *, after: int, most: int) -> list[OutboxRow]:
@@ -62,13 +67,13 @@ def upcoming(ledger: VerifiedLedger, *, after: int, most: int) -> list[OutboxRow
 
 def behind(store: Store, after: int) -> int:
     """Return how many rows there are above a position, those that were removed included."""
-    mark = store.count("read_carried", task=SWEPT)
+    mark = swept_up_to(store)
     return store.count("count_outbox", after=max(mark, after)) + _removed_above(store, after, mark)
 
 
 def waiting(store: Store, signature: str | None, after: int) -> tuple[int, int]:
     """Return what `parking.waiting` does, with the rows that were removed and are made again for who needs them."""
-    mark = store.count("read_carried", task=SWEPT)
+    mark = swept_up_to(store)
     pending, parked = parking.waiting(store, signature, after, rows_after=max(mark, after))
     return pending + _removed_above(store, after, mark, signature=signature, only_open=True), parked
 
@@ -82,7 +87,7 @@ def sweep(store: Store, *, dry_run: bool) -> Swept:
         connection.execute(QUERIES["as_maintainer"].encode())
         gen = store.head().gen
         ((found,),) = store.query(QUERIES["find_mark"], {"gen": gen, "swept": SWEPT, "days": LIVE_DAYS})
-        before = store.count("read_carried", task=SWEPT)
+        before = swept_up_to(store)
         mark = max(int(found), before)
         if dry_run:
             return Swept(mark=mark, rows=_rows_up_to(store, mark), replicas=_unseen(store, "count_unseen"))

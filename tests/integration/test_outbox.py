@@ -273,6 +273,24 @@ def test_what_failed_is_no_drift_at_a_start(
     open_here.broken = True
 
 
+def test_a_check_of_the_index_says_what_is_parked_and_what_was_skipped(open_here: Here, embedder: Poisonable) -> None:
+    """Given what failed, is parked, and was skipped, when the index is verified, then each is counted as what it is."""
+    gateway = open_here()
+    gateway.remember(PLAIN)
+    seqs = [gateway.remember(f"{POISON} {number}").events[-1].seq for number in range(2)]
+    assert found(gateway, PLAIN) == [PLAIN]
+    counted = [gateway.verify_index()]
+    gateway.recover()
+    counted.append(gateway.verify_index())
+    gateway.skip_outbox(seqs[0], reason="a test of wells")
+    gateway.recover()
+    counted.append(gateway.verify_index())
+    assert [(one.ok, one.pending, one.parked, one.skipped) for one in counted] == [
+        (True, 2, 0, 0), (True, 0, 2, 0), (True, 0, 1, 1),
+    ]  # fmt: skip
+    open_here.broken = True
+
+
 def test_what_another_embedder_failed_on_is_told_as_that(
     open_here: Here, embedder: Poisonable, monkeypatch: pytest.MonkeyPatch
 ) -> None:

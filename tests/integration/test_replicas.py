@@ -98,7 +98,8 @@ def test_what_was_swept_still_waits_for_a_home_without_an_index(
         assert (bare.status().outbox["pending"], bare.status().index_pending) == (len(told.items), len(told.items))
         assert bare.index_status().lag == len(told.items)
     with open_here.unreplayed() as late:
-        again = late.outbox()
+        again, checked = late.outbox(), late.verify_index()
+        assert (checked.ok, checked.pending) == (True, 2)
         assert (again.items, again.pending) == (told.items, told.pending) and told.pending == 6
         assert [item.seq for item in late.outbox(limit=2).items] == [item.seq for item in told.items[:2]]
     open_here.home = home
