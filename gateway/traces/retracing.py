@@ -74,16 +74,25 @@ class Retracing:
     def prior(self, project: str, session: str, turn: int | None) -> Kept:
         """Return the last dispatch of the turn before one, by default before a session's latest.
 
-        Errors: NO_PRIOR_TRACE, INTEGRITY_BROKEN.
+        What the actor does not see is no turn to it. Errors: NO_PRIOR_TRACE, INTEGRITY_BROKEN.
         """
-        kept = self._table.prior(project, session, turn)
-        if kept is None or not self._sees(kept.traced):
+        if turn is not None:
+            kept = self._last_before(project, session, self._table.end_of(project, session, turn), turn)
+        else:
+            kept = self._last_before(project, session, None, None)
+            if kept is not None:
+                kept = self._last_before(project, session, kept.traced.trace, kept.traced.turn)
+        if kept is None:
             raise failure(
                 "NO_PRIOR_TRACE",
                 "An earlier turn of this session was expected, into which memories were dispatched, and there is none. "
                 "Search with trace_kind dispatch and the session, once for each turn.",
             )
         return kept
+
+    def _last_before(self, project: str, session: str, trace: str | None, turn: int | None) -> Kept | None:
+        before = self._table.before(project, session, trace, turn=turn)
+        return next((kept for kept in before if self._sees(kept.traced)), None)
 
     def reply(self, kept: Kept) -> SearchTrace:
         """Return a trace as the actor sees it."""

@@ -397,6 +397,23 @@ def test_the_turn_before_is_what_was_dispatched_before_it(gateway: Gateway) -> N
             gateway.prior_dispatch(session)
 
 
+def test_the_turn_before_is_the_last_that_the_actor_sees(open_here: Here) -> None:
+    """Given another agent's turns among its own, when an agent asks for the turn before, then its own last one."""
+    own, other = open_here(actor="agent:a"), open_here(actor="agent:b")
+    first = own.search("mine", trace_kind="dispatch", session="s", turn=1).trace_id
+    second = [other.search("theirs", trace_kind="dispatch", session="s", turn=2).trace_id for _ in range(9)][-1]
+    assert own.prior_dispatch("s", turn=3).trace_id == own.prior_dispatch("s", turn=2).trace_id == first
+    assert open_here().prior_dispatch("s", turn=3).trace_id == second
+    with refused("NO_PRIOR_TRACE"):
+        own.prior_dispatch("s", turn=1)
+    third = own.search("mine again", trace_kind="dispatch", session="s", turn=3).trace_id
+    other.search("theirs again", trace_kind="dispatch", session="s", turn=4)
+    assert (own.prior_dispatch("s").trace_id, own.prior_dispatch("s", turn=4).trace_id) == (first, third)
+    assert open_here().prior_dispatch("s").trace_id == third
+    with refused("NO_PRIOR_TRACE"):
+        open_here(actor="agent:c").prior_dispatch("s")
+
+
 def test_without_turns_each_dispatch_is_one(gateway: Gateway) -> None:
     """RM-17: given dispatches without a turn, when the prior one is asked for, then that before the latest."""
     gateway.remember(BERLIN)
