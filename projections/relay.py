@@ -26,11 +26,12 @@ from projections.index.partitions import PartitionedIndex
 from projections.index.snapshot import Loaded, Manifest, load, manifests, publish, signatures
 from projections.items import Item, partition, streams_of
 from projections.replicas import behind, next_rows, report, waiting
-from projections.vectors import recognised
+from projections.vectors import OTHER_MODEL, Absent, Recognised, recognised
 
 __all__ = ["Drained", "Item", "Relay", "partition"]
 
 PAGE_ROWS = 64
+ABSENT_S = 5.0  # after an embedder did not answer, who only looks does not ask it again for so long
 INCARNATION = "1"
 
 _log = logging.getLogger(__name__)
@@ -64,6 +65,7 @@ class Relay:
         self._load_embedder = load_embedder
         self._make_index = make_index
         self._embedder: Embedder | None = None
+        self._absent: tuple[Absent | None, float] = None, 0.0  # and until when it is not asked again
         self._carrier: Carrier | None = None  # None until the index is opened
         self._cursor = -1
         self._kept = -1
@@ -76,6 +78,30 @@ class Relay:
         if self._embedder is None:
             self._embedder = recognised(self._ledger, self._load_embedder())
         return self._embedder
+
+    @property
+    def named(self) -> Embedder | None:
+        """Return the embedder for who only looks: one that does not answer, by the name that the newest generation gives.
+
+        That generation's seal and the stored vectors' are of the same name, so nothing else is taken for its work.
+        Errors: EMBEDDER_UNAVAILABLE (that name cannot be its, or there is no generation).
+        """
+        embedder, (absent, until) = self.embedder, self._absent
+        if absent is not None and time.monotonic() < until:
+            return absent
+        try:
+            with at_most(INDEX_WAIT_S):
+                known = None if embedder is None else embedder.signature
+            return None if known is None else embedder
+        except UnavailableError as error:
+            said = next(iter(manifests(self._home)), None)
+            if said is None or not isinstance(embedder, Recognised) or error.details.get("reason") == OTHER_MODEL:
+                raise
+            if not embedder.may_sign(said.signature):
+                raise
+            absent = Absent(said.signature, said.dimension, error)
+            self._absent = absent, time.monotonic() + ABSENT_S
+            return absent
 
     @property
     def cursor(self) -> int:
@@ -162,7 +188,8 @@ class Relay:
         parked has to be seen above all while an embedder is out.
         """
         try:
-            return self.reached(), None if self.embedder is None else self.embedder.signature
+            embedder = self.named
+            return self.reached(), None if embedder is None else embedder.signature
         except UnavailableError as error:
             if error.code != "EMBEDDER_UNAVAILABLE":
                 raise
@@ -171,9 +198,10 @@ class Relay:
 
     def reached(self) -> int:
         """Return up to where this replica, or the newest good generation if it is not open, holds the outbox."""
-        if self._carrier is not None or self.embedder is None:
+        embedder = None if self._carrier is not None else self.named
+        if embedder is None:
             return self._cursor
-        found = self._load(self.embedder, only_look=True).generation
+        found = self._load(embedder, only_look=True).generation
         return -1 if found is None else found.manifest.position
 
     def open(self) -> None:
@@ -191,14 +219,17 @@ class Relay:
 
         None if there is no embedder. Errors: INDEX_UNAVAILABLE (another embedder built the index).
         """
-        if self._carrier is not None or self.embedder is None:
-            return None if self._carrier is None else (self._carrier.index, self._cursor)
+        if self._carrier is not None:
+            return self._carrier.index, self._cursor
+        embedder = self.named
+        if embedder is None:
+            return None
         self._ledger.catch_up()
-        index = PartitionedIndex(self.embedder.dimension, self._make_index)
-        loaded = self._load(self.embedder, only_look=True)
+        index = PartitionedIndex(embedder.dimension, self._make_index)
+        loaded = self._load(embedder, only_look=True)
         found = loaded.generation
         if found is None and loaded.other is not None:
-            raise _other_embedder(loaded.other, self.embedder.signature)
+            raise _other_embedder(loaded.other, embedder.signature)
         if found is not None:
             index.restore(found.contents)
         return index, -1 if found is None else found.manifest.position
