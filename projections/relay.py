@@ -81,7 +81,7 @@ class Relay:
 
     @property
     def named(self) -> Embedder | None:
-        """Return the embedder for who only looks: one that does not answer, by the name that the newest generation gives.
+        """Return the embedder for who only looks: an absent one by the name that the newest generation gives.
 
         That generation's seal and the stored vectors' are of the same name, so nothing else is taken for its work.
         Errors: EMBEDDER_UNAVAILABLE (that name cannot be its, or there is no generation).
@@ -117,9 +117,10 @@ class Relay:
     ) -> Drained:
         """Carry the outbox up to the walk's head, or until `limit_s` has passed, whether the embedder answers or not.
 
-        With `exhaust` what an embedder fails on is tried until it is in or parked, else when it is due. Errors:
-        EMBEDDER_UNAVAILABLE (it fails on everything: nothing is passed for that), INDEX_UNAVAILABLE (another embedder
-        built the index). What was carried stays so.
+        With `exhaust` what an embedder fails on is tried until it is in or parked, else when it is due. `progress` is
+        told how many rows were carried, and of how many; then, from 0 on, how often what failed was tried again. What
+        was carried stays so. Errors: EMBEDDER_UNAVAILABLE (it fails on everything: nothing is passed for that),
+        INDEX_UNAVAILABLE (another embedder built the index).
         """
         embedder = self.embedder
         if embedder is None:
@@ -136,6 +137,8 @@ class Relay:
         until = self._ledger.walk.position
         total = self.pending() if progress else 0
         carried = skipped = settled = 0
+        if progress:
+            progress(0, total)
         try:
             while self._cursor < until and not _is_past(stop_at):
                 rows, without = self._page(carrier, until, stop_at)
@@ -143,7 +146,7 @@ class Relay:
                 if progress:
                     progress(carried, total)
             if self._cursor == until and not _is_past(stop_at):
-                settled = _take_up(carrier, self._cursor, stop_at, exhaust=exhaust)
+                settled = _take_up(carrier, self._cursor, stop_at, exhaust=exhaust, progress=progress)
         except UnavailableError as error:
             if error.details.get("reason") != TOO_SLOW:
                 raise
@@ -405,12 +408,21 @@ class Relay:
         )
 
 
-def _take_up(carrier: Carrier, cursor: int, stop_at: float | None, *, exhaust: bool) -> int:
+def _take_up(
+    carrier: Carrier,
+    cursor: int,
+    stop_at: float | None,
+    *,
+    exhaust: bool,
+    progress: Callable[[int, int], None] | None = None,
+) -> int:
     """Try again what failed up to a position, with `exhaust` until it is in or parked; return how many are settled."""
     settled = carrier.take_up(cursor, stop_at, at_once=exhaust)
-    for _ in range(ATTEMPTS_MAX if exhaust else 0):
+    for attempt in range(ATTEMPTS_MAX if exhaust else 0):
         if not carrier.failing:
             break
+        if progress:
+            progress(attempt, ATTEMPTS_MAX)
         settled += carrier.take_up(cursor, stop_at, at_once=True)
     return settled
 

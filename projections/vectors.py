@@ -57,18 +57,25 @@ class StoredVectors:
         missing = [content for content in texts if content not in found][:embedded_max]
         return {**found, **self.of({content: texts[content] for content in missing})}, len(missing)
 
-    def tried(self, texts: Mapping[str, str], *, until: float | None = None, batch: int = BATCH_TEXTS) -> Tried:
+    def tried(
+        self,
+        texts: Mapping[str, str],
+        *,
+        until: float | None = None,
+        batch: int = BATCH_TEXTS,
+        again: bool = False,
+    ) -> Tried:
         """Return what `of` does for the texts that can be embedded, and the failures of the others.
 
-        Every batch is stored as it is made; `until` is a moment of the monotonic clock. Raises EMBEDDER_UNAVAILABLE
-        where the embedder answers to nothing, or not in time.
+        Every batch is stored as it is made; `until` is a moment of the monotonic clock. `again` says that the texts
+        failed before (`embed_each`). Raises EMBEDDER_UNAVAILABLE where the embedder answers to nothing, or not in time.
         """
         vectors, refused = self._read(list(texts)) if texts else ({}, {})
         failed: dict[str, str] = {}
         missing = [content for content in texts if content not in vectors]
         for at in range(0, len(missing), batch):
             part = {content: texts[content] for content in missing[at : at + batch]}
-            fresh = embed_each(lambda asked: self._checked(asked, until), part)
+            fresh = embed_each(lambda asked: self._checked(asked, until), part, again=again)
             failed |= fresh.failed
             if fresh.vectors:
                 vectors |= self._store(fresh.vectors, refused)
