@@ -23,7 +23,7 @@ def recover(context: click.Context, session: Session, check_only: bool, dry_run:
 
     It replays what a killed process left undone, tries again what failed, and says what needs a person: exit 9 while
     anything is parked that the configured embedder failed on (`corrigenda outbox list --parked`). A text on which the
-    embedder hangs is given a minute, and then fifteen seconds at each of four more attempts; Ctrl-C leaves it waiting.
+    embedder hangs takes less than four minutes in all, with what is embedded beside it; Ctrl-C leaves it waiting.
     """
     parts = {} if only is None else {"only": tuple(part.strip() for part in only.split(","))}
     with session.gateway(create=False, replay=False) as gateway, metered(session, *_PHASES) as meter:
