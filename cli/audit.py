@@ -13,6 +13,7 @@ from cli.output import flush, give, give_stream, note, print_bytes, print_text, 
 if TYPE_CHECKING:
     from gateway.service import Gateway
     from gateway.shapes.replies.log import LogItem
+    from gateway.shapes.replies.memories import Revision
     from gateway.upkeep.bare import BareGateway
     from ledger.errors import CorrigendaError
 
@@ -73,8 +74,22 @@ def _show_item(session: Session, gateway: "Gateway", identifier: str) -> None:
         correction = gateway.show_correction(identifier)
         give(session, correction, lambda: correction_views.correction(correction, paint=session.paint))
     else:
-        revision = gateway.show(identifier)
+        revision = _revision(gateway, identifier)
         give(session, revision, lambda: views.revision(revision, paint=session.paint))
+
+
+def _revision(gateway: "Gateway", identifier: str) -> "Revision":
+    """Return a revision. Of what abbreviates an id of another kind, and completes to none, that kind is not found."""
+    from ledger.errors import NotFoundError
+    from ledger.ids import is_prefix_of_ours, kind_of
+
+    try:
+        return gateway.show(identifier)  # a caller may have named a memory so
+    except NotFoundError:
+        others = {"op": gateway.show_trace, "trc": gateway.search_trace, "cor": gateway.show_correction}
+        if is_prefix_of_ours(identifier) and kind_of(identifier) in others:
+            others[kind_of(identifier)](identifier)
+        raise
 
 
 def _recording(gateway: "Gateway", identifier: str) -> int:

@@ -50,9 +50,14 @@ def standing(item: "Correction", *, paint: Paint = plain) -> str:
 
 
 def _said(item: "Correction", paint: Paint) -> str:
+    return f"  {standing(item, paint=paint)}\n{_values(item)}\n{_rest(item)}"
+
+
+def _values(item: "Correction") -> str:
+    if item.original_value is None:
+        return "  (erased)"
     right = block(item.corrected_value, gutter="  + ") if item.corrected_value else "  + (should be empty)"
-    values = f"{block(item.original_value, gutter='  - ')}\n{right}"
-    return f"  {standing(item, paint=paint)}\n{values}\n{_rest(item)}"
+    return f"{block(item.original_value, gutter='  - ')}\n{right}"
 
 
 def _happened(entry: "AuditEntry") -> str:
@@ -93,8 +98,9 @@ def empty(reason: str) -> str:
 def line(item: "Correction") -> str:
     """One correction in one line: when, id, state, agent, what it was about, both values."""
     about = " ".join(inert(part) for part in (item.entity_key, item.field) if part)
-    right = _short(item.corrected_value) or "(empty)"
-    values = f"{about + ': ' if about else ''}{_short(item.original_value)} → {right}"
+    right = _short(item.corrected_value or "") or "(empty)"
+    said = "(erased)" if item.original_value is None else f"{_short(item.original_value)} → {right}"
+    values = f"{about + ': ' if about else ''}{said}"
     return f"{moment(item.created_at):<24}  {item.correction_id}  {item.state:<11}  {inert(item.agent)}  {values}"
 
 

@@ -86,7 +86,7 @@ def _text(found: "Evidence") -> str:
     rows = [
         ("name", found.name and inert(found.name)),
         ("media type", found.media_type),
-        ("bytes", f"{found.size:,}" if found.stored else "not kept here"),
+        ("bytes", "(erased)" if found.erased else f"{found.size:,}" if found.stored else "not kept here"),
         ("uri", found.uri and inert(found.uri)),
         ("added", f"{moment(found.added_at)} at {found.added}" if found.added_at else "no: this was a dry run"),
     ]

@@ -50,17 +50,23 @@ def supersession(
     that others wrote (VERIFY.md inside), and with the key that `corrigenda keys export-public` prints.
     """
     revealed = with_payloads if with_payloads in ("all", "none") else with_payloads.split(",")
-    with session.gateway(create=False) as gateway:
+    with session.gateway(create=False) as gateway, metered(session, *_phases(complete=complete)) as meter:
         named = [full_id(gateway, one) for one in ids]
         if not isinstance(revealed, str):
             revealed = [full_id(gateway, one) for one in revealed]
         made = gateway.export_supersession(
             named, out, complete=complete, as_of=as_of, with_payloads=revealed, recipient=recipient,
-            idempotency_key=idempotency_key,
+            idempotency_key=idempotency_key, progress=meter.show,
         )  # fmt: skip
     give(session, made, lambda: views.export(made))
     for warning in made.warnings:
         note(session, f"warning: {warning}")
+
+
+def _phases(*, complete: bool) -> list[tuple[str, str]]:
+    """Return what a bundle takes, one after the other."""
+    log = [("written", "entries")] if complete else []
+    return [("exported", "events"), *log, ("proven", "events")]
 
 
 def _written(command: CommandT) -> CommandT:
@@ -117,7 +123,8 @@ def corrections(session: Session, **options: Any) -> None:  # Any: as the option
 
 def _export(session: Session, act: str, options: dict[str, Any]) -> None:  # Any: as the options have it
     revealed = options.pop("with_payloads")
-    with session.gateway(create=False) as gateway, metered(session, ("exported", "events")) as meter:
+    phases = _phases(complete=options["complete"]) if options["form"] == "bundle" else [("exported", "events")]
+    with session.gateway(create=False) as gateway, metered(session, *phases) as meter:
         if revealed not in ("all", "none"):
             revealed = [full_id(gateway, one) for one in revealed.split(",")]
         made = getattr(gateway, act)(options.pop("out"), with_payloads=revealed, progress=meter.show, **options)

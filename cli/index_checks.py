@@ -22,7 +22,8 @@ def verify(context: click.Context, session: Session, min_position: str | None) -
     """Compare the index with what the ledger says, both ways, and search for some entries by their own vectors.
 
     Missing, stale, revoked and foreign entries are counted, and the first are named; exit 13. It changes nothing, and
-    embeds nothing; `corrigenda recover` mends what it finds. What still waits in the outbox is no difference.
+    embeds nothing; `corrigenda recover` mends what it finds. What still waits in the outbox is no difference, nor what
+    is parked there or was skipped.
     """
     with (
         session.gateway(create=False, replay=False, reach=min_position) as gateway,
@@ -49,7 +50,7 @@ def rebuild(session: Session) -> None:
 
 
 def _checked(found: "IndexCheck") -> str:
-    waiting = f"; {count(found.pending, 'item')} waiting in the outbox" if found.pending else ""
+    waiting = "".join(f"; {part}" for part in _left_out(found))
     if found.ok:
         return (
             f"ok: {count(found.entries, 'item')} in {count(found.partitions, 'partition')} are what the "
@@ -65,6 +66,16 @@ def _checked(found: "IndexCheck") -> str:
     ).splitlines()
     lines += [f"not first when it is searched for: {inert(item)}" for item in found.unprobed]
     return "\n".join([*lines, "`corrigenda recover` mends it; `corrigenda index rebuild` makes it anew"])
+
+
+def _left_out(found: "IndexCheck") -> list[str]:
+    """Return what is not in the index, and is no difference."""
+    parts = [
+        (found.pending, "waiting in the outbox"),
+        (found.parked, "parked there (`corrigenda outbox list --parked`)"),
+        (found.skipped, "skipped for good"),
+    ]
+    return [f"{count(number, 'item')} {what}" for number, what in parts if number]
 
 
 def _rebuilt(done: "IndexRebuild") -> str:

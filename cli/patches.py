@@ -63,6 +63,8 @@ def _correction(item: "Correction | PatchedCorrection", paint: Paint) -> str:
         f"  {standing(item, paint=paint)}, recorded {moment(item.created_at)} at {item.position}",
     ]
     patch: Mapping[str, Change] | None = getattr(item, "patch", None)
+    if item.original_value is None or item.corrected_value is None:
+        return "\n".join([*lines, "  (erased)"])
     if patch is None:
         values = (block(item.original_value, gutter="  - "), block(item.corrected_value, gutter="  + "))
         return "\n".join([*lines, "  begun", *values])
@@ -109,7 +111,7 @@ def correction(item: "CorrectionDiff", *, paint: Paint = plain) -> str:
         f"  of {inert(after.agent)}{': ' if about else ''}{inert(', '.join(about))}",
     ]
     if after.original_value is None or after.corrected_value is None:
-        return "\n".join([*lines, "  what it says is no longer shown: it repeats what was forgotten"])
+        return "\n".join([*lines, "  what it says is no longer shown: it was erased, or repeats what was forgotten"])
     said = (
         ("red", block(after.original_value, gutter="  │ -")),
         ("green", block(after.corrected_value, gutter="  │ +")),

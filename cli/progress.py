@@ -21,7 +21,7 @@ _LINE_S = 5.0
 
 @dataclass(slots=True)
 class Meter:
-    """How far some work has got, phase by phase; a count that goes back begins the next phase.
+    """How far some work has got, phase by phase; a count that goes back, or 0 of another total, begins the next phase.
 
     `show` is cheap enough to be called for every item.
     """
@@ -32,12 +32,15 @@ class Meter:
     began: float = field(default_factory=time.monotonic)
     shown: float = float("-inf")
     drawn: bool = False
+    told: bool = False
     latest: tuple[int, int | None] = (0, None)
 
     def show(self, done: int, total: int | None) -> None:
         """Note that `done` of `total` are done, and draw that if the last drawing is long enough ago."""
         now = time.monotonic()
-        if done < self.latest[0] and len(self.phases) > 1:
+        begun = done < self.latest[0] or (done == 0 == self.latest[0] and self.told and total != self.latest[1])
+        self.told = True
+        if begun and len(self.phases) > 1:
             self._next_phase(now)
         self.latest = (done, total)
         if self.visible and now - self.shown >= (_REDRAW_S if self.redraws else _LINE_S):

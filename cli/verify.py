@@ -115,6 +115,7 @@ def _verify_bundle(session: Session, path: str | None, key: str | None, origin: 
         raise click.UsageError("a bundle is checked with --bundle PATH and --key VKEY (or @FILE), both.")
     from gateway.audit.bundles import verify_bundle
 
-    found = verify_bundle(path, key, origin=origin)
+    with metered(session, ("verified", "parts")) as meter:
+        found = verify_bundle(path, key, origin=origin, progress=meter.show)
     give(session, found, lambda: views.bundle(found, paint=session.paint))
     return found.exit_code

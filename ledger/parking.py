@@ -83,10 +83,11 @@ def failures(store: Store, signature: str | None = None) -> list[Failed]:
     return [Failed(*row) for row in store.query(QUERIES["read_failures"], {"signature": signature})]
 
 
-def waiting(store: Store, signature: str | None, after: int) -> tuple[int, int]:
+def waiting(store: Store, signature: str | None, after: int, *, rows_after: int | None = None) -> tuple[int, int]:
     """Return how many effects are carried by themselves, and how many are parked, for who has carried up to `after`.
 
-    Without a signature the failures of all embedders count.
+    Rows count above `rows_after`, where that is another. Without a signature the failures of all embedders count.
     """
-    ((pending, parked),) = store.query(QUERIES["count_waiting"], {"signature": signature, "after": after})
+    params = {"signature": signature, "after": after, "rows_after": after if rows_after is None else rows_after}
+    ((pending, parked),) = store.query(QUERIES["count_waiting"], params)
     return int(pending), int(parked)

@@ -255,9 +255,9 @@ WHERE ledger = %(ledger)s AND (%(signature)s::text IS NULL OR signature = %(sign
 ORDER BY seq, revision, signature
 
 -- name: count_waiting
--- What is carried by itself, for who has carried up to a position: the rows above it, without those that are parked or
--- skipped, and those below that failed and are tried again. And how many are parked.
-SELECT (SELECT count(*) FROM corrigenda.outbox o WHERE o.ledger = %(ledger)s AND o.seq > %(after)s
+-- What is carried by itself, for who has carried up to a position: the rows above it, or above a later one, without those
+-- that are parked or skipped, and those below it that failed and are tried again. And how many are parked.
+SELECT (SELECT count(*) FROM corrigenda.outbox o WHERE o.ledger = %(ledger)s AND o.seq > %(rows_after)s
           AND NOT EXISTS (SELECT FROM corrigenda.outbox_failure f
                           WHERE f.ledger = o.ledger AND f.seq = o.seq AND f.revision = o.revision
                             AND f.state IN ('parked', 'skipped')

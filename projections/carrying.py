@@ -112,7 +112,7 @@ class Carrier:
         barred = set[Item]() if again else {item for item in standing if self._is_barred(places[item])}
         texts = {where.content: where.text for item, where in standing.items() if item not in barred}
         batch = BATCH_TEXTS if until is None else HURRIED_TEXTS
-        tried = self._vectors.tried(texts, until=until, batch=batch)
+        tried = self._vectors.tried(texts, until=until, batch=batch, again=again)
         vectors = {**self._vectors.stored(standing[item].content for item in barred), **tried.vectors}
         found = {item: where for item, where in standing.items() if where.content in vectors}
         for item in places.keys() - found.keys():

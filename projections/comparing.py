@@ -14,12 +14,13 @@ from msgspec import Struct
 
 from ledger.ids import CORRECTION, kind_of
 from ledger.memories import LINEAGE
-from ledger.parking import SETTLED, Parking
+from ledger.parking import FAILING, PARKED, SETTLED, SKIPPED, Parking
 from ledger.verified import VerifiedLedger
 from projections.embedders import Embedder
 from projections.index import Vector
 from projections.index.partitions import PartitionedIndex
 from projections.items import Item, Placed, placed, standing, streams, streams_of
+from projections.replicas import swept_up_to
 from projections.vectors import StoredVectors
 
 BATCH = 256
@@ -64,11 +65,16 @@ class SetSum(Struct):
 
 
 class Compared(Struct, frozen=True, kw_only=True):
-    """What a comparison found: what should be held and what is, by partition; how much waits, what differs."""
+    """What a comparison found: what should be held and what is, by partition; how much waits, what differs.
+
+    `parked` waits for a person, and `skipped` was given up: neither is part of what is `pending`.
+    """
 
     expected: Mapping[str, SetSum]
     found: Mapping[str, SetSum]
     pending: int
+    parked: int
+    skipped: int
     counts: Mapping[str, int]
     first: tuple[Drift, ...]
     repaired: int
@@ -124,7 +130,7 @@ class Comparison:
         self._found: dict[str, SetSum] = {}
         self._counts: Counter[str] = Counter()
         self._first: list[Drift] = []
-        self._pending = self._repaired = 0
+        self._pending = self._parked = self._skipped = self._repaired = 0
 
     def step(self) -> bool:
         """Compare the next batch; report whether there was one."""
@@ -145,6 +151,8 @@ class Comparison:
             expected=self._expected,
             found=self._found,
             pending=self._pending,
+            parked=self._parked,
+            skipped=self._skipped,
             counts={kind: self._counts[kind] for kind in KINDS},
             first=tuple(self._first),
             repaired=self._repaired,
@@ -218,9 +226,13 @@ class Comparison:
         held = self.index.entries(str(item) for item in where)
         absent = {item: place for item, place in where.items() if str(item) not in held}
         stored = self._vectors.stored({place.content for place in absent.values()})
-        waiting = self._waiting(absent) | self._failed(absent, stored)
-        self._pending += len(waiting)
-        wanted = {str(item): item for item in absent if item not in waiting}
+        failed = self._failed(absent, stored)
+        waiting = self._waiting(absent) - failed.keys()
+        states = Counter(failed.values())
+        self._pending += len(waiting) + states[FAILING]
+        self._parked += states[PARKED]
+        self._skipped += states[SKIPPED]
+        wanted = {str(item): item for item in absent if item not in waiting and item not in failed}
         for name, item in wanted.items():
             self._note(Drift(MISSING, name, absent[item].partition), None)
             self._expect(name, absent[item], stored)
@@ -230,20 +242,25 @@ class Comparison:
     # ---------------------------------------------------------------- both
 
     def _waiting(self, items: Iterable[Item]) -> set[Item]:
-        """Return which of these changed above the cursor, and have a row in the outbox that will be carried."""
+        """Return which of these changed above the cursor, and have a row in the outbox that will be carried.
+
+        Of what was swept there above the cursor the rows are made again, whichever they were.
+        """
         cursor, wanted = self._cursor(), set(items)
         ends = self._ledger.walk.ends({item.lineage for item in wanted})
         later = {item for item in wanted if ends[item.lineage].position > cursor}
+        if later and cursor < swept_up_to(self._ledger.store):
+            return later
         rows = self._ledger.store.pending_of((item.revision for item in later), after=cursor)
         return {item for item in later if item.revision in rows}
 
-    def _failed(self, absent: Mapping[Item, Placed], stored: Mapping[str, Vector]) -> set[Item]:
-        """Return which of these an embedder failed on: they are tried again, parked or skipped, and have no vector."""
+    def _failed(self, absent: Mapping[Item, Placed], stored: Mapping[str, Vector]) -> Mapping[Item, str]:
+        """Return which of these an embedder failed on and have no vector: they are tried again, parked or skipped."""
         without = {item for item, place in absent.items() if place.content not in stored}
         if not without:
-            return set()
-        open_ones = {one.revision for one in self._parking.all() if one.state != SETTLED}
-        return {item for item in without if item.revision in open_ones}
+            return {}
+        states = {one.revision: one.state for one in self._parking.all() if one.state != SETTLED}  # the last one's
+        return {item: states[item.revision] for item in without if item.revision in states}
 
     def _mend(self, wrong: Mapping[str, Item | None], where: Mapping[Item, Placed]) -> None:
         """Put each of these entries where it belongs, or take out what belongs nowhere, or has no vector."""

@@ -123,7 +123,9 @@ def _corrections(ledger: VerifiedLedger, items: set[Item]) -> dict[Item, Placed]
     return {
         item: _correction(records[item.lineage].first)
         for item in items
-        if item.lineage in records and records[item.lineage].state in STANDING_STATES
+        if item.lineage in records
+        and records[item.lineage].state in STANDING_STATES
+        and records[item.lineage].first.payload is not None  # else it was erased: nothing is found by it
     }
 
 

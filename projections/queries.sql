@@ -77,6 +77,13 @@ SELECT EXISTS (SELECT 1 FROM corrigenda.revision
                WHERE ledger = %(ledger)s AND gen = %(gen)s AND project = %(project)s
                  AND state = 'active' AND trust <> 'revoked')
 
+-- name: find_hidden
+-- Where those revisions were recorded that were withdrawn from view, the oldest first.
+SELECT r.content_seq FROM corrigenda.revision r
+WHERE r.ledger = %(ledger)s AND r.gen = (SELECT h.gen FROM corrigenda.head h WHERE h.ledger = %(ledger)s)
+  AND r.state IN ('forgotten', 'erased')
+ORDER BY 1
+
 -- name: count_states
 SELECT CASE WHEN trust = 'revoked' AND state = 'active' THEN 'revoked' ELSE state END AS state, count(*)
 FROM corrigenda.revision WHERE ledger = %(ledger)s AND gen = %(gen)s GROUP BY 1 ORDER BY 1
@@ -414,6 +421,29 @@ SELECT least(
 
 -- name: count_outbox_until
 SELECT count(*) FROM corrigenda.outbox WHERE ledger = %(ledger)s AND seq <= %(until)s
+
+-- name: count_swept
+-- How many rows of the outbox between two positions there were, which are made again from the events: where a revision is
+-- served since, elsewhere than before or no more, and each event of a correction. With `only_open` without what is parked
+-- or skipped, by one embedder or by any.
+WITH changed(seq, revision) AS (
+    SELECT s.from_seq, s.revision
+    FROM corrigenda.revision_state s
+    LEFT JOIN corrigenda.revision_state p
+      ON p.ledger = s.ledger AND p.gen = s.gen AND p.revision = s.revision AND p.to_seq = s.from_seq
+    WHERE s.ledger = %(ledger)s AND s.gen = %(gen)s AND s.from_seq > %(after)s AND s.from_seq <= %(until)s
+      AND CASE WHEN s.state = 'active' AND 'revoked' NOT IN (s.trust, s.floor) THEN s.trust END
+          IS DISTINCT FROM CASE WHEN p.state = 'active' AND 'revoked' NOT IN (p.trust, p.floor) THEN p.trust END
+    UNION ALL
+    SELECT seq, NULL FROM corrigenda.log_entry
+    WHERE ledger = %(ledger)s AND gen = %(gen)s AND seq > %(after)s AND seq <= %(until)s
+      AND type LIKE 'correction.%%'
+)
+SELECT count(*) FROM changed c
+WHERE NOT %(only_open)s OR NOT EXISTS (
+    SELECT FROM corrigenda.outbox_failure f
+    WHERE f.ledger = %(ledger)s AND f.seq = c.seq AND f.revision = coalesce(c.revision, f.revision)
+      AND f.state IN ('parked', 'skipped') AND (%(signature)s::text IS NULL OR f.signature = %(signature)s))
 
 -- name: delete_outbox
 WITH gone AS (

@@ -113,7 +113,7 @@ def examine(
     """
     with alone:
         ledger.catch_up()
-        peeked, embedder = relay.peeked(), relay.embedder
+        peeked, embedder = relay.peeked(), relay.named
         if peeked is None or embedder is None or (repair and relay.frozen):
             return None
         index, cursor = peeked
@@ -140,7 +140,7 @@ def sound_out(ledger: VerifiedLedger, relay: Relay, *, alone: AbstractContextMan
     """Probe the replica, or the newest good generation, and change nothing; None if there is no embedder."""
     with alone:
         ledger.catch_up()
-        peeked, embedder = relay.peeked(), relay.embedder
+        peeked, embedder = relay.peeked(), relay.named
         return None if peeked is None or embedder is None else probe(ledger, embedder, peeked[0])
 
 

@@ -25,12 +25,13 @@ from projections.index.disk import writer_lock
 from projections.index.partitions import PartitionedIndex
 from projections.index.snapshot import Loaded, Manifest, load, manifests, publish, signatures
 from projections.items import Item, partition, streams_of
-from projections.replicas import next_rows, report
-from projections.vectors import recognised
+from projections.replicas import behind, next_rows, report, waiting
+from projections.vectors import OTHER_MODEL, Absent, Recognised, recognised
 
 __all__ = ["Drained", "Item", "Relay", "partition"]
 
 PAGE_ROWS = 64
+ABSENT_S = 5.0  # after an embedder did not answer, who only looks does not ask it again for so long
 INCARNATION = "1"
 
 _log = logging.getLogger(__name__)
@@ -64,6 +65,7 @@ class Relay:
         self._load_embedder = load_embedder
         self._make_index = make_index
         self._embedder: Embedder | None = None
+        self._absent: tuple[Absent | None, float] = None, 0.0  # and until when it is not asked again
         self._carrier: Carrier | None = None  # None until the index is opened
         self._cursor = -1
         self._kept = -1
@@ -76,6 +78,30 @@ class Relay:
         if self._embedder is None:
             self._embedder = recognised(self._ledger, self._load_embedder())
         return self._embedder
+
+    @property
+    def named(self) -> Embedder | None:
+        """Return the embedder for who only looks: an absent one by the name that the newest generation gives.
+
+        That generation's seal and the stored vectors' are of the same name, so nothing else is taken for its work.
+        Errors: EMBEDDER_UNAVAILABLE (that name cannot be its, or there is no generation).
+        """
+        embedder, (absent, until) = self.embedder, self._absent
+        if absent is not None and time.monotonic() < until:
+            return absent
+        try:
+            with at_most(INDEX_WAIT_S):
+                known = None if embedder is None else embedder.signature
+            return None if known is None else embedder
+        except UnavailableError as error:
+            said = next(iter(manifests(self._home)), None)
+            if said is None or not isinstance(embedder, Recognised) or error.details.get("reason") == OTHER_MODEL:
+                raise
+            if not embedder.may_sign(said.signature):
+                raise
+            absent = Absent(said.signature, said.dimension, error)
+            self._absent = absent, time.monotonic() + ABSENT_S
+            return absent
 
     @property
     def cursor(self) -> int:
@@ -91,9 +117,10 @@ class Relay:
     ) -> Drained:
         """Carry the outbox up to the walk's head, or until `limit_s` has passed, whether the embedder answers or not.
 
-        With `exhaust` what an embedder fails on is tried until it is in or parked, else when it is due. Errors:
-        EMBEDDER_UNAVAILABLE (it fails on everything: nothing is passed for that), INDEX_UNAVAILABLE (another embedder
-        built the index). What was carried stays so.
+        With `exhaust` what an embedder fails on is tried until it is in or parked, else when it is due. `progress` is
+        told how many rows were carried, and of how many; then, from 0 on, how often what failed was tried again. What
+        was carried stays so. Errors: EMBEDDER_UNAVAILABLE (it fails on everything: nothing is passed for that),
+        INDEX_UNAVAILABLE (another embedder built the index).
         """
         embedder = self.embedder
         if embedder is None:
@@ -110,6 +137,8 @@ class Relay:
         until = self._ledger.walk.position
         total = self.pending() if progress else 0
         carried = skipped = settled = 0
+        if progress:
+            progress(0, total)
         try:
             while self._cursor < until and not _is_past(stop_at):
                 rows, without = self._page(carrier, until, stop_at)
@@ -117,7 +146,7 @@ class Relay:
                 if progress:
                     progress(carried, total)
             if self._cursor == until and not _is_past(stop_at):
-                settled = _take_up(carrier, self._cursor, stop_at, exhaust=exhaust)
+                settled = _take_up(carrier, self._cursor, stop_at, exhaust=exhaust, progress=progress)
         except UnavailableError as error:
             if error.details.get("reason") != TOO_SLOW:
                 raise
@@ -134,14 +163,14 @@ class Relay:
     def pending(self) -> int:
         """Return how many outbox rows lie above the cursor, or failed and will be tried again."""
         failing = 0 if self._carrier is None else self._carrier.failing
-        return self._ledger.store.count("count_outbox", after=self._cursor) + failing
+        return behind(self._ledger.store, self._cursor) + failing
 
     def parked(self) -> int:
         """Return how many rows wait for a person, because the embedder has failed on them too often."""
         if self.embedder is None:
             return 0
         cursor, signature = self.carried()
-        return parking.waiting(self._ledger.store, signature, cursor)[1]
+        return waiting(self._ledger.store, signature, cursor)[1]
 
     def retry(self, positions: Sequence[int]) -> Drained:
         """Try what failed at these positions as if it never had, and whatever else waits, as with `exhaust`."""
@@ -153,7 +182,7 @@ class Relay:
     def look(self) -> int:
         """Return how many effects wait above what was `reached`, and change nothing: at `close` neither."""
         cursor, signature = self.carried()
-        return parking.waiting(self._ledger.store, signature, cursor)[0]
+        return waiting(self._ledger.store, signature, cursor)[0]
 
     def carried(self) -> tuple[int, str | None]:
         """Return what was `reached`, and the signature of the embedder that it was reached with; None without one.
@@ -162,7 +191,8 @@ class Relay:
         parked has to be seen above all while an embedder is out.
         """
         try:
-            return self.reached(), None if self.embedder is None else self.embedder.signature
+            embedder = self.named
+            return self.reached(), None if embedder is None else embedder.signature
         except UnavailableError as error:
             if error.code != "EMBEDDER_UNAVAILABLE":
                 raise
@@ -171,9 +201,10 @@ class Relay:
 
     def reached(self) -> int:
         """Return up to where this replica, or the newest good generation if it is not open, holds the outbox."""
-        if self._carrier is not None or self.embedder is None:
+        embedder = None if self._carrier is not None else self.named
+        if embedder is None:
             return self._cursor
-        found = self._load(self.embedder, only_look=True).generation
+        found = self._load(embedder, only_look=True).generation
         return -1 if found is None else found.manifest.position
 
     def open(self) -> None:
@@ -191,14 +222,17 @@ class Relay:
 
         None if there is no embedder. Errors: INDEX_UNAVAILABLE (another embedder built the index).
         """
-        if self._carrier is not None or self.embedder is None:
-            return None if self._carrier is None else (self._carrier.index, self._cursor)
+        if self._carrier is not None:
+            return self._carrier.index, self._cursor
+        embedder = self.named
+        if embedder is None:
+            return None
         self._ledger.catch_up()
-        index = PartitionedIndex(self.embedder.dimension, self._make_index)
-        loaded = self._load(self.embedder, only_look=True)
+        index = PartitionedIndex(embedder.dimension, self._make_index)
+        loaded = self._load(embedder, only_look=True)
         found = loaded.generation
         if found is None and loaded.other is not None:
-            raise _other_embedder(loaded.other, self.embedder.signature)
+            raise _other_embedder(loaded.other, embedder.signature)
         if found is not None:
             index.restore(found.contents)
         return index, -1 if found is None else found.manifest.position
@@ -374,12 +408,21 @@ class Relay:
         )
 
 
-def _take_up(carrier: Carrier, cursor: int, stop_at: float | None, *, exhaust: bool) -> int:
+def _take_up(
+    carrier: Carrier,
+    cursor: int,
+    stop_at: float | None,
+    *,
+    exhaust: bool,
+    progress: Callable[[int, int], None] | None = None,
+) -> int:
     """Try again what failed up to a position, with `exhaust` until it is in or parked; return how many are settled."""
     settled = carrier.take_up(cursor, stop_at, at_once=exhaust)
-    for _ in range(ATTEMPTS_MAX if exhaust else 0):
+    for attempt in range(ATTEMPTS_MAX if exhaust else 0):
         if not carrier.failing:
             break
+        if progress:
+            progress(attempt, ATTEMPTS_MAX)
         settled += carrier.take_up(cursor, stop_at, at_once=True)
     return settled
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ledger import parking
 from ledger.clock import new_ulid
 from ledger.errors import CorrigendaError
 from ledger.outbox import effects
@@ -42,12 +43,39 @@ def report(store: Store, home: Path, *, incarnation: int, cursor: int) -> None:
 def next_rows(ledger: VerifiedLedger, *, after: int, until: int, limit: int) -> tuple[list[OutboxRow], int]:
     """Return the next rows of the outbox, those that were removed made again, and the position that they reach."""
     rows, reached = ledger.store.outbox_page(after=after, until=until, limit=limit)
-    mark = ledger.store.count("read_carried", task=SWEPT)  # read after the rows: it is set before they go
+    mark = swept_up_to(ledger.store)  # read after the rows: it is set before they go
     if mark <= after:
         return rows, reached
     reached = min(mark, until, after + _PAGE_EVENTS)
     made = (one for entry in ledger.entries(after + 1, reached + 1) for one in effects(entry))
     return [(one.position, one.revision, one.effect, one.lineage) for one in made], reached
+
+
+def swept_up_to(store: Store) -> int:
+    """Return up to which position rows were removed, −1 if none ever were."""
+    return store.count("read_carried", task=SWEPT)
+
+
+def upcoming(ledger: VerifiedLedger, *, after: int, most: int) -> list[OutboxRow]:
+    """Return the first rows above a position, about `most` of them, those that were removed made again."""
+    found, until = list[OutboxRow](), ledger.walk.position
+    while len(found) < most and after < until:
+        rows, after = next_rows(ledger, after=after, until=until, limit=most)
+        found += rows
+    return found
+
+
+def behind(store: Store, after: int) -> int:
+    """Return how many rows there are above a position, those that were removed included."""
+    mark = swept_up_to(store)
+    return store.count("count_outbox", after=max(mark, after)) + _removed_above(store, after, mark)
+
+
+def waiting(store: Store, signature: str | None, after: int) -> tuple[int, int]:
+    """Return what `parking.waiting` does, with the rows that were removed and are made again for who needs them."""
+    mark = swept_up_to(store)
+    pending, parked = parking.waiting(store, signature, after, rows_after=max(mark, after))
+    return pending + _removed_above(store, after, mark, signature=signature, only_open=True), parked
 
 
 def sweep(store: Store, *, dry_run: bool) -> Swept:
@@ -59,7 +87,7 @@ def sweep(store: Store, *, dry_run: bool) -> Swept:
         connection.execute(QUERIES["as_maintainer"].encode())
         gen = store.head().gen
         ((found,),) = store.query(QUERIES["find_mark"], {"gen": gen, "swept": SWEPT, "days": LIVE_DAYS})
-        before = store.count("read_carried", task=SWEPT)
+        before = swept_up_to(store)
         mark = max(int(found), before)
         if dry_run:
             return Swept(mark=mark, rows=_rows_up_to(store, mark), replicas=_unseen(store, "count_unseen"))
@@ -69,6 +97,16 @@ def sweep(store: Store, *, dry_run: bool) -> Swept:
     with store.transaction() as connection:
         connection.execute(QUERIES["as_maintainer"].encode())
         return Swept(mark=mark, rows=rows, replicas=_unseen(store, "delete_unseen"))
+
+
+def _removed_above(
+    store: Store, after: int, mark: int, *, signature: str | None = None, only_open: bool = False
+) -> int:
+    if mark <= after:
+        return 0
+    params = {"gen": store.head().gen, "after": after, "until": mark, "signature": signature, "only_open": only_open}
+    ((rows,),) = store.query(QUERIES["count_swept"], params)
+    return int(rows)
 
 
 def _removed(store: Store, first: int, last: int) -> int:

@@ -10,8 +10,10 @@ from typing import NamedTuple
 from ledger.errors import CorrigendaError, failure
 from projections.deadline import TOO_SLOW
 from projections.embedders import Vectors
+from projections.embedders.patience import at_most
 
 PROBE = "is anybody there?"
+AGAIN_S = 15.0  # how long a text that failed already may take, with others or alone, while the embedder answers others
 
 Embed = Callable[[Sequence[str]], Vectors]  # one row a text, all of them usable, else EMBEDDER_UNAVAILABLE
 
@@ -23,10 +25,12 @@ class Tried(NamedTuple):
     failed: Mapping[str, str]
 
 
-def embed_each(embed: Embed, texts: Mapping[str, str]) -> Tried:
+def embed_each(embed: Embed, texts: Mapping[str, str], *, again: bool = False) -> Tried:
     """Embed texts together, and where that fails in ever smaller parts, until only those are left that fail alone.
 
-    Raises EMBEDDER_UNAVAILABLE if the embedder fails on a plain text, too, or did not answer in time.
+    After the first failure, and with `again` from the first text on, none is waited for longer than fifteen seconds: an
+    embedder that hangs on a text would else hang for each part with it. Raises EMBEDDER_UNAVAILABLE if the embedder
+    fails on a plain text, too, or did not answer in time.
     """
     vectors: dict[str, Vectors] = {}
     failed: dict[str, str] = {}
@@ -34,9 +38,11 @@ def embed_each(embed: Embed, texts: Mapping[str, str]) -> Tried:
     while waiting:
         part = waiting.pop()
         try:
-            vectors |= zip(part, embed([texts[content] for content in part]), strict=True)
+            with at_most(AGAIN_S if again else None):
+                vectors |= zip(part, embed([texts[content] for content in part]), strict=True)
             is_there = True
         except Exception as error:  # an embedder may be anybody's, and fail with anything
+            again = True
             if not is_there:
                 _probe(embed, error)
                 is_there = True

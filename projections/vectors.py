@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ledger.errors import refuse
+from ledger.errors import CorrigendaError, refuse
 from ledger.verified import VerifiedLedger
 from projections.deadline import Deadline
 from projections.embedders import Embedder, Sampled, Vectors, check_vectors
@@ -18,6 +18,7 @@ from projections.trying import Tried, embed_each
 # What rounding and quantisation do to a model's vector keeps above this; another model's vector is far below it.
 SIMILARITY_MIN = 0.95
 BATCH_TEXTS = 64
+OTHER_MODEL = "other_model"  # the reason where another model answers under a known name
 _NO_PROJECT = ""
 _Row = tuple[bytes, bytes]  # vector and seal, as they are stored
 
@@ -56,18 +57,25 @@ class StoredVectors:
         missing = [content for content in texts if content not in found][:embedded_max]
         return {**found, **self.of({content: texts[content] for content in missing})}, len(missing)
 
-    def tried(self, texts: Mapping[str, str], *, until: float | None = None, batch: int = BATCH_TEXTS) -> Tried:
+    def tried(
+        self,
+        texts: Mapping[str, str],
+        *,
+        until: float | None = None,
+        batch: int = BATCH_TEXTS,
+        again: bool = False,
+    ) -> Tried:
         """Return what `of` does for the texts that can be embedded, and the failures of the others.
 
-        Every batch is stored as it is made; `until` is a moment of the monotonic clock. Raises EMBEDDER_UNAVAILABLE
-        where the embedder answers to nothing, or not in time.
+        Every batch is stored as it is made; `until` is a moment of the monotonic clock. `again` says that the texts
+        failed before (`embed_each`). Raises EMBEDDER_UNAVAILABLE where the embedder answers to nothing, or not in time.
         """
         vectors, refused = self._read(list(texts)) if texts else ({}, {})
         failed: dict[str, str] = {}
         missing = [content for content in texts if content not in vectors]
         for at in range(0, len(missing), batch):
             part = {content: texts[content] for content in missing[at : at + batch]}
-            fresh = embed_each(lambda asked: self._checked(asked, until), part)
+            fresh = embed_each(lambda asked: self._checked(asked, until), part, again=again)
             failed |= fresh.failed
             if fresh.vectors:
                 vectors |= self._store(fresh.vectors, refused)
@@ -150,6 +158,10 @@ class Recognised:
         """Return the inner embedder's."""
         return self._inner.dimension
 
+    def may_sign(self, signature: str) -> bool:
+        """Report whether a signature may be the inner embedder's, as far as that is known without asking it."""
+        return self._sampled.may_sign(signature)
+
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return what the inner embedder makes, once it is recognised."""
         self._recognise()
@@ -169,10 +181,23 @@ class Recognised:
                 f"one answers (its vector of the same text has the similarity {similarity:.2f}). Nothing was stored. "
                 "Serve the former model again, or give the new one a name of its own and run "
                 "`corrigenda index reembed`.",
-                reason="other_model",
+                reason=OTHER_MODEL,
                 retriable=False,
             )
         self._known = True
+
+
+class Absent:
+    """An embedder that does not answer, by the name that an index gives it: enough to look, and it makes no vector."""
+
+    def __init__(self, signature: str, dimension: int, cause: CorrigendaError) -> None:
+        self.signature = signature
+        self.dimension = dimension
+        self._cause = cause
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Raise EMBEDDER_UNAVAILABLE."""
+        raise self._cause
 
 
 def recognised(ledger: VerifiedLedger, embedder: Embedder | None) -> Embedder | None:

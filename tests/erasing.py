@@ -77,6 +77,17 @@ def delete(url: str, positions: Sequence[int]) -> None:
         connection.execute(DELETE, [list(positions)])
 
 
+def erase_payloads(gateway: Gateway, positions: Sequence[int], url: str, home: Path) -> None:
+    """Erase what some events say, with a certificate: the event that says so goes with a memory's that is erased."""
+    gateway.remember("what the erasure goes with", memory_id="carrier")
+    named = f"era_{new_ulid()}"
+    say_erased(gateway, "carrier", named, positions)
+    delete(url, positions)
+    certify(
+        gateway, named, certificate(str(gateway._ledger.origin), named, len(positions), home / "keys" / "signing.pem")
+    )
+
+
 def erase(gateway: Gateway, memory: str, url: str, home: Path, *, certified: bool = True) -> list[int]:
     """Erase a whole memory: the event, the payloads, the certificate. Return the positions."""
     named, positions = f"era_{new_ulid()}", committed(gateway, memory)

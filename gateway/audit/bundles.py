@@ -6,17 +6,21 @@ import msgspec
 
 from gateway.shapes.replies.audit import BundleVerification
 from ledger import bundle, notes
+from ledger.bundle.checking import Progress
 from ledger.errors import refuse
 from ledger.notes import NotANote, VerifierKey
 
 KEY_CHARS_MAX = 2_000
 
 
-def verify_bundle(path: str | Path, key: str, *, origin: str | None = None) -> BundleVerification:
+def verify_bundle(
+    path: str | Path, key: str, *, origin: str | None = None, progress: Progress | None = None
+) -> BundleVerification:
     """Check a bundle with its issuer's verifier key, `<origin>+<id>+<base64>`, which came by another way than it.
 
-    Errors: VALIDATION_FAILED (the key is none, or there is nothing to read at the path). What is wrong with the bundle
-    is in the answer: `ok`, and an `exit_code` of 14 (tampered) or 15 (this key cannot verify it).
+    `progress` is told how much was checked, and how much there is. Errors: VALIDATION_FAILED (the key is none, or there
+    is nothing to read at the path). What is wrong with the bundle is in the answer: `ok`, and an `exit_code` of 14
+    (tampered) or 15 (this key cannot verify it).
     """
     if not isinstance(key, str) or not isinstance(path, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance] - a caller's mistake
         refuse("VALIDATION_FAILED", "A bundle is named by a path, and its key is a text. Give these.")
@@ -24,7 +28,7 @@ def verify_bundle(path: str | Path, key: str, *, origin: str | None = None) -> B
         refuse("VALIDATION_FAILED", "The origin that was asked for is empty. Give the log's name, or leave it out.")
     known = verifier_key(key)
     try:
-        report = bundle.verify_bundle(Path(path).expanduser(), known, origin=origin)
+        report = bundle.verify_bundle(Path(path).expanduser(), known, origin=origin, progress=progress)
     except OSError as error:
         refuse(
             "VALIDATION_FAILED",

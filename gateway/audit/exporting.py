@@ -7,11 +7,11 @@ asked for: nothing is handed out of which the ledger does not know.
 import os
 import secrets
 import shutil
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -32,6 +32,8 @@ from ledger.rendering import render
 from ledger.verified import Recorded, VerifiedLedger
 
 ALL, NONE = "all", "none"
+Progress = Callable[[int, int], None]
+_ItemT = TypeVar("_ItemT")
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -91,14 +93,18 @@ class Exporting:
         return tuple(sorted(found))
 
     @contextmanager
-    def made(self, wanted: Wanted) -> Generator[Made]:
-        """Make a bundle aside of where it shall lie; it is gone again when the caller has not taken it from there."""
+    def made(self, wanted: Wanted, progress: Progress | None = None) -> Generator[Made]:
+        """Make a bundle aside of where it shall lie; it is gone again when the caller has not taken it from there.
+
+        `progress` is told how many events were read, how many entries of a whole log were written, and how many events
+        were proven; and of how many, each from 0 on.
+        """
         folder = wanted.out.with_name(f".{wanted.out.name[:40]}-{secrets.token_hex(8)}")
         try:
             if os.path.lexists(wanted.out):
                 raise _taken(wanted.out)
             folder.mkdir(mode=0o700)
-            yield self._make(folder, wanted)
+            yield self._make(folder, wanted, progress or _unwatched)
         except OSError as error:
             refuse(
                 "UNAVAILABLE",
@@ -107,7 +113,7 @@ class Exporting:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _make(self, folder: Path, wanted: Wanted) -> Made:
+    def _make(self, folder: Path, wanted: Wanted, progress: Progress) -> Made:
         chosen = self._chosen(wanted)
         if not chosen:
             raise _nothing(wanted.last)
@@ -115,12 +121,18 @@ class Exporting:
         note = self.checkpoint(max(chosen), wanted.size)
         key = checkpoints.signing_key(self._files, opened)
         checkpoint = notes.parse_checkpoint(notes.parse_note(note).text)
-        exported = [self._exported(item, salt, body, wanted) for item, salt, body in self._whole(chosen)]
+        read = _counted(self._whole(chosen), len(chosen), progress)
+        exported = [self._exported(item, salt, body, wanted) for item, salt, body in read]
         report = self._report(wanted, exported, checkpoint, opened)
         if wanted.complete:
-            self._render(folder, note, opened)
+            self._render(folder, note, opened, progress)
         contents = Contents(
-            exported, note, opened.origin, opened.public_key, report, partial(self._proof, checkpoint.size)
+            exported,
+            note,
+            opened.origin,
+            opened.public_key,
+            report,
+            self._proving(checkpoint.size, len(exported), progress),
         )
         fill(folder, contents, key)
         record = RecordExport(
@@ -134,8 +146,17 @@ class Exporting:
         with signing.alone(self._files.signing):
             return checkpoints.covering(self._ledger.walk.anchor, self._files, self.opened(), position, size)
 
-    def _proof(self, size: int, position: int) -> list[bytes]:
-        return self._ledger.walk.anchor.inclusion(position, size)
+    def _proving(self, size: int, total: int, progress: Progress) -> Callable[[int], list[bytes]]:
+        """Return what proves an event to be in a log of a size, and counts those that it has proven."""
+        done = count(1)
+
+        def prove(position: int) -> list[bytes]:
+            found = self._ledger.walk.anchor.inclusion(position, size)
+            progress(next(done), total)
+            return found
+
+        progress(0, total)
+        return prove
 
     # ---------------------------------------------------------------- what goes in
 
@@ -186,14 +207,16 @@ class Exporting:
             raise broken(0, "chain", "the opening of a ledger", "another event")
         return facts
 
-    def _render(self, folder: Path, note: bytes, opened: LedgerOpened) -> None:
+    def _render(self, folder: Path, note: bytes, opened: LedgerOpened, progress: Progress) -> None:
         """Write all entries of the log and the tree over them, as tiles."""
         anchor, store = self._ledger.walk.anchor, self._ledger.store
 
         def envelopes(first: int, count: int) -> Sequence[bytes]:
             return [stored.envelope for stored in store.after(first - 1, count)]
 
-        render(folder, note, notes.parse_verifier_key(opened.public_key), leaves=anchor.leaves, envelopes=envelopes)
+        key = notes.parse_verifier_key(opened.public_key)
+        progress(0, 1)
+        render(folder, note, key, leaves=anchor.leaves, envelopes=envelopes, progress=progress)
 
     def _report(
         self, wanted: Wanted, exported: Sequence[Exported], checkpoint: Checkpoint, opened: LedgerOpened
@@ -240,6 +263,16 @@ def _nothing(last: int) -> Exception:
         "There is nothing to be exported: none of it had been recorded at "
         f"{'that time' if last < 0 else f'position {last}'}. Ask for something else, or for a later time, or for none.",
     )
+
+
+def _unwatched(_done: int, _total: int) -> None:
+    """Tell nobody how far it is."""
+
+
+def _counted(items: Iterable[_ItemT], total: int, progress: Progress) -> Iterator[_ItemT]:
+    for done, item in enumerate(items, start=1):
+        yield item
+        progress(done, total)
 
 
 def _taken(out: Path) -> Exception:

@@ -145,7 +145,7 @@ class Contradictions:
     # ---------------------------------------------------------------- as the effect of an outbox row
 
     def cause(self, correction: str) -> Cause | None:
-        """Return a correction as what may still contradict something; None if it does not hold any more."""
+        """Return a correction as what may still contradict something; None if it holds no more, or was erased."""
         active: Recorded | None = None
         history = self._ledger.stream(correction)
         for item in history:
@@ -155,7 +155,7 @@ class Contradictions:
             elif not isinstance(facts, CorrectionRecorded):
                 active = None
         recorded = history[0].entry.envelope.facts if history else None
-        if active is None or not isinstance(recorded, CorrectionRecorded):
+        if active is None or not isinstance(recorded, CorrectionRecorded) or history[0].payload is None:
             return None
         return Cause(
             correction=correction,

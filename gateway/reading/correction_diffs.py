@@ -59,6 +59,7 @@ class CorrectionDiffs:
 
     def _then(self, history: Sequence[Recorded], *, told: bool) -> CorrectionThen:
         state, text = _folded(history), correction_text_of(history[0])
+        told = told and history[0].payload is not None
         agent = state.recorded.scope.agent if state.recorded else None
         return CorrectionThen(
             state=state.state or "",

@@ -60,6 +60,11 @@ class Found(NamedTuple):
         return self.first.entry.envelope.stream
 
     @property
+    def is_erased(self) -> bool:
+        """Report whether what it says was erased."""
+        return self.first.payload is None
+
+    @property
     def created_at(self) -> str:
         """Return when it was recorded; of an import, when it had been recorded first."""
         return self.text.recorded_at or self.first.entry.envelope.at
@@ -293,8 +298,8 @@ class Corrections:
             agent=shown(facts.scope.agent) or "",
             field=text.field,
             entity_key=text.entity_key,
-            original_value=text.original_value,
-            corrected_value=text.corrected_value,
+            original_value=None if found.is_erased else text.original_value,
+            corrected_value=None if found.is_erased else text.corrected_value,
             reason=text.reason,
             original_input=text.original_input,
             tags=text.tags,
@@ -309,6 +314,7 @@ class Corrections:
             contradiction=getattr(last.facts, "contradiction", facts.contradiction),
             stream_version=last.stream_seq + 1,
             position=found.first.entry.position,
+            erased=found.is_erased,
         )
 
 

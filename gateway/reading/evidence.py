@@ -25,21 +25,28 @@ class EvidenceReader:
         if not isinstance(facts, EvidenceAdded):
             raise broken(found.entry.position, "streams", "an event of evidence", "another")
         return Evidence(
-            hash=text.hash,
+            hash=hash,
             size=facts.size,
-            stored=not facts.external,
+            stored=not facts.external and text is not None,
             media_type=facts.media_type,
-            name=text.name,
-            uri=text.uri,
+            name=None if text is None else text.name,
+            uri=None if text is None else text.uri,
             added_at=found.entry.envelope.at,
             added=found.entry.position,
             position=self._ledger.walk.position,
             incarnation=self._ledger.head_row.incarnation if self._ledger.head_row else 1,
+            erased=text is None,
         )
 
     def read(self, project: str | None, hash: str) -> bytes:
         """Return an object's bytes. Other bytes than were kept, or none, are INTEGRITY_BROKEN."""
         known = self.show(project, hash)
+        if known.erased:
+            raise failure(
+                "EVIDENCE_NOT_FOUND",
+                "This evidence was erased: that it was here, and its hash, is all that is known of it. An "
+                "erasure is not undone.",
+            )
         if not known.stored or project is None:
             raise failure(
                 "EVIDENCE_NOT_FOUND",
@@ -52,7 +59,8 @@ class EvidenceReader:
             raise broken(known.added or 0, "payloads", "the bytes of this evidence", found)
         return body
 
-    def _found(self, project: str | None, hash: str) -> tuple[Recorded, EvidenceText]:
+    def _found(self, project: str | None, hash: str) -> tuple[Recorded, EvidenceText | None]:
+        """Return the event that an object was added with, and what that says; None where it was erased."""
         history = None if project is None else self._ledger.stream(self.stream(project, hash))
         if not history:
             raise failure(
@@ -61,6 +69,8 @@ class EvidenceReader:
                 "CORRIGENDA_PROJECT).",
             )
         last = history[-1]
+        if last.payload is None:  # whose stream it is, says whose hash it was
+            return last, None
         if not isinstance(last.payload, EvidenceText) or last.payload.hash != hash:
             raise broken(last.entry.position, "payloads", "the evidence that was asked for", "another")
         return last, last.payload

@@ -246,7 +246,10 @@ def correction_node(shown: str, state: CorrectionState, recorded: Sequence[Recor
     """Return the node of a correction with that history; untold, where it repeats what was forgotten."""
     if not told:
         return LineageNode(id=shown, type="correction", state=state.state or "", label="(forgotten)")
-    text = correction_text_of(next(item for item in recorded if item.entry.position == state.position))
+    item = next(item for item in recorded if item.entry.position == state.position)
+    if item.payload is None:
+        return LineageNode(id=shown, type="correction", state=state.state or "", label="(erased)")
+    text = correction_text_of(item)
     field = f"{text.field}: " if text.field else ""
     label = _label(f"{field}{text.original_value} → {text.corrected_value}")
     return LineageNode(id=shown, type="correction", state=state.state or "", label=label)

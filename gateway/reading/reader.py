@@ -33,6 +33,7 @@ from gateway.views.revisions import (
 from gateway.views.viewing import Viewing
 from gateway.writing.page import Append
 from ledger.corrections import CORRECTION, CorrectionRecorded, CorrectionText
+from ledger.errors import refuse
 from ledger.evidence import EvidenceText
 from ledger.governance import ExportMade, NameAssigned
 from ledger.ids import CORRECTION as CORRECTION_ID
@@ -88,11 +89,20 @@ class Reader:
         return said(found[item.content_seq], found[item.meta_seq])
 
     def correction(self, append: Append, correction: str) -> tuple[CorrectionRecorded, CorrectionText]:
-        """Return a correction as it was recorded, for an append that replaces it."""
+        """Return a correction as it was recorded, for an append on it. Errors: INVALID_TRANSITION (it was erased)."""
         state = append.of(CORRECTION, correction)
         if state.recorded is None or state.position is None:
             raise TypeError(f"no correction: {correction}")
-        return state.recorded, correction_text_of(self._ledger.at([state.position])[state.position])
+        item = self._ledger.at([state.position])[state.position]
+        if item.payload is None:
+            refuse(
+                "INVALID_TRANSITION",
+                "What this correction says was erased, so nobody can vouch for it or put another value in its place. "
+                "It can be revoked; record a new correction for what is right.",
+                state="erased",
+                allowed=["revoke"],
+            )
+        return state.recorded, correction_text_of(item)
 
     def scope(self, project: str, request: ScopeRequest) -> ScopeIds:
         """Return a reader's scope as ids; a name that was never assigned stands for nobody."""

@@ -390,7 +390,7 @@ class Retrieval:
         for item, score in ours:
             record = records.get(item.lineage)
             found = None if record is None else self._corrections.confirmed(record, item.lineage)
-            if record is None or found is None or found.state not in STANDING_STATES:
+            if record is None or found is None or found.is_erased or found.state not in STANDING_STATES:
                 continue
             if not sees(scope, visibility=found.facts.visibility, scope=found.facts.scope):
                 continue

@@ -38,6 +38,7 @@ class ExportActs(UseCases):
         with_payloads: str | Sequence[str] = "all",
         recipient: str | None = None,
         idempotency_key: str | None = None,
+        progress: Progress | None = None,
     ) -> Export:
         """Write the history of memories, and of those that they superseded, into a bundle at `out`.
 
@@ -61,7 +62,7 @@ class ExportActs(UseCases):
             wanted = self._wanted(request, as_of, size)
             if earlier is not None and wanted.out.exists():
                 return self._answer(_profile(request), wanted.out, earlier, measured(wanted.out))
-            with self._exporting.made(wanted) as made:
+            with self._exporting.made(wanted, progress) as made:
                 receipt = earlier or self._record(made, given, idempotency_key)
                 return self._answer(_profile(request), wanted.out, receipt, hand_out(made, wanted.out), made)
 
@@ -137,7 +138,7 @@ class ExportActs(UseCases):
             last = self._last(as_of, size, complete=request.complete)
             told = Telling(self._ledger, self._names, self._reader, self._asked(request, last), self._writer.lock)
             if request.form == "bundle":
-                return self._bundle(request, told.positions(), last, size, given, key, earlier)
+                return self._bundle(request, told.positions(), last, size, given, key, earlier, progress)
         with Writing(self._exporting, told, request, last, size, self._clock).made(progress) as written:
             with self._writer.lock:
                 receipt = earlier or self._record(written, given, key)
@@ -154,6 +155,7 @@ class ExportActs(UseCases):
         given: dict[str, Any],  # Any: JSON
         key: str | None,
         earlier: Receipt | None,
+        progress: Progress | None,
     ) -> Export:
         if len(positions) > BUNDLED_MAX:
             refuse(
@@ -168,7 +170,7 @@ class ExportActs(UseCases):
             complete=request.complete, last=last, size=size, payloads=self._revealed(request.with_payloads),
             recipient=request.recipient,
         )  # fmt: skip
-        with self._exporting.made(wanted) as made:
+        with self._exporting.made(wanted, progress) as made:
             receipt = earlier or self._record(made, given, key)
             return self._answer(_profile(request), wanted.out, receipt, hand_out(made, wanted.out), made)
 

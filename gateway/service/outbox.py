@@ -14,6 +14,7 @@ from ledger.limits import LIST_LIMIT_DEFAULT
 from ledger.parking import FAILING, PARKED, SKIPPED, Failed
 from ledger.store import OutboxRow
 from projections.items import streams_of
+from projections.replicas import upcoming, waiting
 
 
 class OutboxUse(UseCases):
@@ -96,9 +97,9 @@ class OutboxUse(UseCases):
         cursor, signature = self._relay.carried()
         if not only_parked:
             places = {one.place for one in failed}
-            rows = store.outbox(after=cursor, until=self._ledger.walk.position, limit=limit + 1 + len(failed))
+            rows = upcoming(self._ledger, after=cursor, most=limit + 1 + len(failed))
             items += [_waiting(row) for row in rows if row[:2] not in places]
-        pending, _ = parking.waiting(store, signature, cursor)
+        pending, _ = waiting(store, signature, cursor)
         return Outbox(
             items=tuple(sorted(items, key=lambda item: (item.seq, item.id))[:limit]),
             truncated=len(items) > limit,

@@ -118,8 +118,8 @@ class Recalling(UseCases):
             PastCorrection(
                 identifier=hit.correction_id,
                 field=hit.field,
-                original_value=hit.original_value,
-                corrected_value=hit.corrected_value,
+                original_value=hit.original_value or "",
+                corrected_value=hit.corrected_value or "",
                 entity_key=hit.entity_key,
                 reason=hit.reason,
                 confirmed=hit.state == "active",

@@ -34,23 +34,18 @@ WHERE ledger = %(ledger)s AND session = %(session)s AND trace < %(before)s
   AND (%(kind)s::text IS NULL OR kind = %(kind)s)
 ORDER BY trace DESC LIMIT %(limit)s
 
--- name: find_prior_trace
--- The last dispatch of a session before a turn, by default before its latest one. However often one turn was dispatched
--- it is one turn; without turns each dispatch is one.
-WITH latest AS (
-    SELECT trace, turn FROM corrigenda.trace
-    WHERE ledger = %(ledger)s AND session = %(session)s AND kind = 'dispatch'
-      AND (%(turn)s::bigint IS NULL OR turn = %(turn)s)
-    ORDER BY trace DESC LIMIT 1
-), present(trace, turn) AS (
-    SELECT trace, turn FROM latest
-    UNION ALL
-    SELECT '~', %(turn)s::bigint WHERE %(turn)s::bigint IS NOT NULL AND NOT EXISTS (SELECT 1 FROM latest)
-)
-SELECT t.trace, t.digest, t.body FROM corrigenda.trace t, present p
-WHERE t.ledger = %(ledger)s AND t.session = %(session)s AND t.kind = 'dispatch' AND t.trace < p.trace
-  AND (p.turn IS NULL OR t.turn IS DISTINCT FROM p.turn)
-ORDER BY t.trace DESC LIMIT 1
+-- name: find_turn
+-- The last dispatch of a turn of a session.
+SELECT max(trace) FROM corrigenda.trace
+WHERE ledger = %(ledger)s AND session = %(session)s AND kind = 'dispatch' AND turn = %(turn)s
+
+-- name: find_prior_traces
+-- The dispatches of a session below one, newest first, without those of one turn: however often that was dispatched, it
+-- is one turn.
+SELECT trace, digest, body FROM corrigenda.trace
+WHERE ledger = %(ledger)s AND session = %(session)s AND kind = 'dispatch' AND trace < %(before)s
+  AND (%(turn)s::bigint IS NULL OR turn IS DISTINCT FROM %(turn)s)
+ORDER BY trace DESC LIMIT %(limit)s
 
 -- name: find_dispatches
 -- What was handed to runs and holds any of some revisions.

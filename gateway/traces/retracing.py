@@ -4,7 +4,7 @@ A trace is shown to the operator, to who made the retrieval, and to the agent or
 else it is one that there is not. What it met is shown as far as the actor sees it now.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -16,7 +16,7 @@ from gateway.shapes.replies.searches import Excluded
 from gateway.shapes.replies.traces import SearchTrace, TracedHit, TraceList, TraceSummary, TraceVerdict
 from gateway.shapes.schemas import TracesRequest
 from gateway.traces.traced import Kept, Seen, Traced, TraceTable
-from gateway.views.revisions import is_hidden
+from gateway.traces.unsaid import Unsaid
 from ledger.errors import IntegrityError, failure
 from ledger.ids import TRACE, is_ours, kind_of
 from ledger.limits import LIST_LIMIT_MAX
@@ -24,7 +24,6 @@ from ledger.memories import RevisionState
 from ledger.verified import VerifiedLedger
 
 LISTED_MAX = 10
-_LIKE = 0.99  # a question that repeats a text is as near to it as rounding lets it be
 _SEGMENTS = ("agent", "user", "session", "task_family")
 
 
@@ -57,6 +56,7 @@ class Retracing:
         self._references = references
         self._reader = reader
         self._actor = actor
+        self._unsaid = Unsaid(ledger)
 
     # ---------------------------------------------------------------- one
 
@@ -74,16 +74,25 @@ class Retracing:
     def prior(self, project: str, session: str, turn: int | None) -> Kept:
         """Return the last dispatch of the turn before one, by default before a session's latest.
 
-        Errors: NO_PRIOR_TRACE, INTEGRITY_BROKEN.
+        What the actor does not see is no turn to it. Errors: NO_PRIOR_TRACE, INTEGRITY_BROKEN.
         """
-        kept = self._table.prior(project, session, turn)
-        if kept is None or not self._sees(kept.traced):
+        if turn is not None:
+            kept = self._last_before(project, session, self._table.end_of(project, session, turn), turn)
+        else:
+            kept = self._last_before(project, session, None, None)
+            if kept is not None:
+                kept = self._last_before(project, session, kept.traced.trace, kept.traced.turn)
+        if kept is None:
             raise failure(
                 "NO_PRIOR_TRACE",
                 "An earlier turn of this session was expected, into which memories were dispatched, and there is none. "
                 "Search with trace_kind dispatch and the session, once for each turn.",
             )
         return kept
+
+    def _last_before(self, project: str, session: str, trace: str | None, turn: int | None) -> Kept | None:
+        before = self._table.before(project, session, trace, turn=turn)
+        return next((kept for kept in before if self._sees(kept.traced)), None)
 
     def reply(self, kept: Kept) -> SearchTrace:
         """Return a trace as the actor sees it."""
@@ -283,16 +292,5 @@ class Retracing:
         return seen.lineage or self._ledger.walk.lineages([seen.revision]).get(seen.revision, "")
 
     def _query(self, traced: Traced) -> str | None:
-        """Return the question, unless it repeats a text that was forgotten since."""
-        return None if any(self._repeats(traced.query, item) for item in self._hidden(traced)) else traced.query
-
-    def _hidden(self, traced: Traced) -> Iterator[RevisionState]:
-        seen: Sequence[Seen] = (*traced.chosen, *traced.left_out)
-        # What words have in common is scored otherwise, and says less of how alike two texts are.
-        for one in seen if traced.embedder is None else [one for one in seen if one.score >= _LIKE]:
-            item = self._revision(one)
-            if item is not None and is_hidden(item):
-                yield item
-
-    def _repeats(self, text: str, item: RevisionState) -> bool:
-        return self._ledger.keys.content(item.scope.project, text) == item.content
+        """Return the question, unless it repeats a text that was withdrawn from view since."""
+        return None if self._unsaid.holds(traced.query) else traced.query

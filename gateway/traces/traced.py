@@ -5,7 +5,7 @@ added once and never changed. What is read back carries a digest that nobody wit
 belongs to the project and session that it was looked up by; a row that does not is named and never believed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from ledger.clock import stamp
 from ledger.digest import LedgerKeys
 from ledger.errors import IntegrityError, failure
 from ledger.ids import TRACE
+from ledger.limits import LIST_LIMIT_MAX
 from ledger.sql import load
 from ledger.store import Row, Store
 
@@ -142,14 +143,29 @@ class TraceTable:
             rows = self._store.query(QUERIES["list_session_traces"], {**params, "session": key})
         return [(trace, kept if _is_of(kept, project, session) else None) for trace, kept in self._sound(rows)]
 
-    def prior(self, project: str, session: str, turn: int | None) -> Kept | None:
-        """Return the last dispatch of a session before a turn, by default its latest. Errors: INTEGRITY_BROKEN."""
+    def end_of(self, project: str, session: str, turn: int) -> str | None:
+        """Return the last dispatch of a turn of a session; None if there is none."""
         params = {"session": self.session(project, session), "turn": turn}
-        rows = self._store.query(QUERIES["find_prior_trace"], params)
-        kept = self._read(rows[0]) if rows else None
-        if kept is not None and not _is_of(kept, project, session):
-            raise unsound(kept.traced.trace)
-        return kept
+        ((trace,),) = self._store.query(QUERIES["find_turn"], params)
+        return None if trace is None else str(trace)
+
+    def before(self, project: str, session: str, trace: str | None, *, turn: int | None) -> Iterator[Kept]:
+        """Yield the dispatches of a session before a trace, or all, without those of a turn, newest first.
+
+        Errors: INTEGRITY_BROKEN.
+        """
+        below, most = trace or TRACE + _AFTER_ALL, 2
+        while True:
+            params = {"session": self.session(project, session), "turn": turn, "before": below, "limit": most}
+            rows = self._store.query(QUERIES["find_prior_traces"], params)
+            for row in rows:
+                kept = self._read(row)
+                if not _is_of(kept, project, session):
+                    raise unsound(kept.traced.trace)
+                yield kept
+            if len(rows) < most:
+                return
+            below, most = str(rows[-1][0]), min(4 * most, LIST_LIMIT_MAX)
 
     def dispatched(self, revisions: Sequence[str]) -> list[Traced]:
         """Return what handed any of some revisions to a run, oldest first, as far as it is what was written."""

@@ -30,6 +30,8 @@ def checked(found: Examined, *, position: int, incarnation: int) -> IndexCheck:
         entries=found.entries,
         expected=expected.count,
         pending=compared.pending,
+        parked=compared.parked,
+        skipped=compared.skipped,
         counts=dict(compared.counts),
         differences=tuple(_difference(one) for one in compared.first),
         partitions=len(keys),

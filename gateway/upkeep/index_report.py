@@ -10,6 +10,7 @@ import msgspec
 from gateway.settings import Settings
 from gateway.shapes.replies.models import IndexPartition, IndexStatus
 from ledger.store import Store
+from projections.replicas import behind
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +29,7 @@ def look(settings: Settings, store: Store) -> IndexStatus:
         embedder=settings.embedder,
         signature=said.signature,
         cursor=said.position,
-        lag=store.count("count_outbox", after=said.position),
+        lag=behind(store, said.position),
         items=said.count,
         partitions=() if directory is None else _partitions(directory),
     )

@@ -7,9 +7,9 @@ from gateway.shapes.replies.upkeep import Status
 from gateway.traces.losses import Losses
 from gateway.traces.traced import oldest
 from gateway.upkeep import index_report
-from ledger.parking import waiting
 from ledger.store import Store
 from projections.lineage import QUERIES
+from projections.replicas import waiting
 
 
 def survey(

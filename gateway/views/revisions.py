@@ -11,7 +11,7 @@ from gateway.shapes.replies.past import AuditEntry
 from gateway.views.applicability import document
 from gateway.views.texts import mended
 from ledger.chain import Entry, broken
-from ledger.corrections import CorrectionState, CorrectionText
+from ledger.corrections import CorrectionRecorded, CorrectionState, CorrectionText
 from ledger.digest import leaf, public
 from ledger.memories import (
     LINEAGE,
@@ -34,6 +34,10 @@ from ledger.verified import Recorded
 WITHHELD: dict[str, object] = {"content": None, "content_hash": None, "applies": None, "institutional": None}
 _ERASED = RevisionText.plain("")
 _NO_METADATA = Metadata(confidence=None, review_by=None, sources=(), tags=(), valid_from=None, valid_to=None)
+_NO_CORRECTION = CorrectionText(
+    corrected_value="", entity_key=None, field=None, original_input=None, original_value="", reason=None,
+    recorded_at=None, run=None, tags=(),
+)  # fmt: skip
 _NO_PATCH = MetadataPatch(after=_NO_METADATA, before=_NO_METADATA, reason=None)
 
 
@@ -176,7 +180,9 @@ def repeats_unseen(view: LineageView, revision: str, state: CorrectionState) -> 
 
 
 def correction_text_of(item: Recorded) -> CorrectionText:
-    """Return what a correction says, or INTEGRITY_BROKEN if the event holds none."""
+    """Return what a correction says, nothing where it was erased, or INTEGRITY_BROKEN if the event holds none."""
+    if item.payload is None and isinstance(item.entry.envelope.facts, CorrectionRecorded):
+        return _NO_CORRECTION
     if not isinstance(item.payload, CorrectionText):
         raise broken(item.entry.position, "payloads", "the text of a correction", "another payload")
     return item.payload

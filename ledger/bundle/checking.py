@@ -5,7 +5,7 @@ else from envelopes whose place in the tree is proven. Nothing needs a database 
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -24,6 +24,8 @@ from ledger.notes import Checkpoint, NotANote, VerifierKey
 from ledger.tree import NotProven
 
 TAMPERED, UNVERIFIABLE = 14, 15
+
+Progress = Callable[[int, int], None]
 
 
 class Finding(Struct, frozen=True):
@@ -73,16 +75,19 @@ class _Unverifiable(Exception):
     """The bundle may be what was written, and this key cannot show it."""
 
 
-def verify_bundle(path: Path, key: VerifierKey, *, origin: str | None = None) -> BundleReport:
+def verify_bundle(
+    path: Path, key: VerifierKey, *, origin: str | None = None, progress: Progress | None = None
+) -> BundleReport:
     """Check a bundle, in a directory or a tar file, with a key and for the origin that is its name or is given.
 
+    `progress` is told how many of the files, entries and lines were checked, and how many there are in all.
     Errors: OSError (it is not there, or cannot be read).
     """
     try:
         if key.name != (origin or key.name):
             raise _Unverifiable("the key is of another origin than the one that was asked for")
         with unpacked(path, lambda raw: _listing(raw, key)) as (folder, files):
-            return _Check(folder, files, key).report()
+            return _Check(folder, files, key, progress).report()
     except _Unverifiable as error:
         return _unverifiable(str(error))
     except UnknownFormat as error:
@@ -123,7 +128,9 @@ def _signed(raw: bytes, key: VerifierKey, name: str, limit: int = NOTE_BYTES_MAX
 class _Check:
     """One pass over a bundle whose listing is signed."""
 
-    def __init__(self, folder: Folder, files: Mapping[str, Listed], key: VerifierKey) -> None:
+    def __init__(
+        self, folder: Folder, files: Mapping[str, Listed], key: VerifierKey, progress: Progress | None
+    ) -> None:
         self._folder = folder
         self._files = files
         self._key = key
@@ -134,6 +141,15 @@ class _Check:
         self._erasures = Erasures()
         self._erased: dict[int, Erased] = {}
         self._names: dict[str, str] = {}
+        self._progress = progress
+        entries = sum(name.startswith("tile/entries/") for name in files)
+        self._done, self._parts = 0, len(files) + 2 * len(layout.positions(files, "envelopes")) + entries
+
+    def _step(self) -> None:
+        """Count a file, an event, a line, or a tile of entries as checked."""
+        self._done += 1
+        if self._progress is not None:
+            self._progress(self._done, self._parts)
 
     def report(self) -> BundleReport:
         """Check everything, and say what that shows."""
@@ -169,6 +185,7 @@ class _Check:
             raise Tampered("files", name, "a listed file" if listed else "no such file", "none" if listed else "one")
         for name, one in self._files.items():
             found = self._measured(name, one.size)
+            self._step()
             if found != one:
                 raise Tampered("files", name, f"{one.size} bytes, {one.sha256}", f"{found.size} bytes, {found.sha256}")
 
@@ -211,6 +228,7 @@ class _Check:
             entry = self._entry(position)
             self._check_proof(entry)
             yield self._event(entry)
+            self._step()
 
     def _entry(self, position: int) -> Entry:
         name = layout.envelope(position)
@@ -267,6 +285,7 @@ class _Check:
             grown.extend([leaf(raw) for raw in entries])
             for position, raw in enumerate(entries, start=tile.first):
                 before = self._check_in_order(position, raw, before, counted)
+            self._step()
         if grown.root() != self._signed.root:
             raise Tampered("tree", "tile/entries", "the entries of the signed tree", "others")
         for stream, count in counted.items():

@@ -51,6 +51,10 @@ class Sampled(Protocol):
         """Return a text that is always the same, and its vector. Raises EMBEDDER_UNAVAILABLE."""
         ...
 
+    def may_sign(self, signature: str) -> bool:
+        """Report whether a signature may be this embedder's, as far as that is known without asking it."""
+        ...
+
 
 @runtime_checkable
 class TokenCounter(Protocol):

@@ -69,7 +69,15 @@ class OpenAiEmbedder:
     @property
     def signature(self) -> str:
         """Return the identity of the vectors. Raises what `dimension` raises."""
-        return f"provider=openai;model={self._model};dimension={self.dimension};normalised=yes"
+        return _signature(self._model, self.dimension)
+
+    def may_sign(self, signature: str) -> bool:
+        """Report whether a signature is of this model, and of its dimension if that is known; nothing is asked."""
+        if self._dimension is not None:
+            return signature == _signature(self._model, self._dimension)
+        _, _, told = signature.partition(";dimension=")
+        dimension = told.partition(";")[0][:6]
+        return dimension.isdecimal() and signature == _signature(self._model, int(dimension))
 
     def sample(self) -> tuple[str, Vectors]:
         """Return a text that is always the same, and its vector, asked for once. Raises EMBEDDER_UNAVAILABLE."""
@@ -136,6 +144,10 @@ def openai_embedder(name: str, *, base_url: str | None, key: Callable[[], str] |
         )
     there = endpoint(base_url or BASE_URL, "/embeddings", key)
     return OpenAiEmbedder(there, model=model, dimension=int(number) if sized else None)
+
+
+def _signature(model: str, dimension: int) -> str:
+    return f"provider=openai;model={model};dimension={dimension};normalised=yes"
 
 
 def _batches(texts: Sequence[str], limits: Limits) -> Iterator[list[str]]:

@@ -14,9 +14,10 @@ from gateway.bootstrap import open_bare
 from gateway.service import Gateway
 from ledger.errors import UnavailableError
 from ledger.limits import ATTEMPTS_MAX
-from projections import embedders
+from projections import embedders, trying
 from projections.carrying import NOTES_AGE_S
 from projections.embedders import Vectors
+from projections.embedders.patience import deadline_within
 from tests.house import WordsEmbedder, last_position, refused, rows, tamper, written
 from tests.integration.conftest import Here
 from tests.roles import as_owner
@@ -270,6 +271,75 @@ def test_what_failed_is_no_drift_at_a_start(
     with caplog.at_level(logging.WARNING):
         assert found(open_here(), PLAIN) == [PLAIN]
     assert not [record.message for record in caplog.records if record.message.startswith("index.")]
+    open_here.broken = True
+
+
+def test_a_text_on_which_the_embedder_hangs_does_not_hold_a_recovery_up(
+    open_here: Here, embedder: Poisonable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a text that takes an endpoint's whole patience, when it is recovered, then it is parked in bounded time.
+
+    Each part of the batch that it is in, and each further attempt, is given so much and no more; that is told.
+    """
+    monkeypatch.setattr(trying, "AGAIN_S", 0.05)
+    embed, waited, told = embedder.embed, list[float](), list[tuple[int, int]]()
+
+    def hang(texts: Sequence[str]) -> Vectors:
+        if any(POISON in text for text in texts):
+            waited.append(deadline_within(1.0) - time.monotonic())
+            raise UnavailableError("EMBEDDER_UNAVAILABLE", "It did not answer in time.", reason="timeout")
+        return embed(texts)
+
+    monkeypatch.setattr(embedder, "embed", hang)
+    with open_here.unreplayed() as gateway:
+        gateway.index.frozen = True  # what is remembered waits for the recovery
+        for text in (PLAIN, f"{POISON} again", OTHER):
+            gateway.remember(text)
+        gateway.index.frozen = False
+        done = gateway.recover(progress=lambda done, total: told.append((done, total)))
+    assert (done.parked, done.ok) == (1, False)
+    assert waited[0] > 0.5 and max(waited[1:]) <= 0.05 and len(waited) >= ATTEMPTS_MAX
+    assert told[0] == (0, 3) and (0, ATTEMPTS_MAX) in told
+    open_here.broken = True
+
+
+def test_an_interrupted_recovery_leaves_everything_as_it_was(
+    open_here: Here, ledger_url: str, embedder: Poisonable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given Ctrl-C while a text is tried again, then no attempt is counted, and a later recovery finishes."""
+    gateway = open_here()
+    gateway.remember(POISON)
+    assert found(gateway, PLAIN) == []
+    before = failures(ledger_url)
+    with monkeypatch.context() as patched:
+
+        def interrupted(_: Sequence[str]) -> Vectors:
+            raise KeyboardInterrupt
+
+        patched.setattr(embedder, "embed", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            gateway.recover()
+    assert failures(ledger_url) == before
+    embedder.poison = None
+    assert gateway.recover().ok
+    assert found(gateway, POISON) == [POISON]
+
+
+def test_a_check_of_the_index_says_what_is_parked_and_what_was_skipped(open_here: Here, embedder: Poisonable) -> None:
+    """Given what failed, is parked, and was skipped, when the index is verified, then each is counted as what it is."""
+    gateway = open_here()
+    gateway.remember(PLAIN)
+    seqs = [gateway.remember(f"{POISON} {number}").events[-1].seq for number in range(2)]
+    assert found(gateway, PLAIN) == [PLAIN]
+    counted = [gateway.verify_index()]
+    gateway.recover()
+    counted.append(gateway.verify_index())
+    gateway.skip_outbox(seqs[0], reason="a test of wells")
+    gateway.recover()
+    counted.append(gateway.verify_index())
+    assert [(one.ok, one.pending, one.parked, one.skipped) for one in counted] == [
+        (True, 2, 0, 0), (True, 0, 2, 0), (True, 0, 1, 1),
+    ]  # fmt: skip
     open_here.broken = True
 
 

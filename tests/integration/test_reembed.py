@@ -99,6 +99,26 @@ def test_going_back_embeds_nothing(begun: Here, endpoint: Endpoint) -> None:
 
 
 @pytest.mark.usefixtures("in_order")
+def test_who_only_looks_needs_no_embedder_that_answers(begun: Here, endpoint: Endpoint) -> None:
+    """Given an endpoint that is gone, when its index is verified or a recovery looked at, then both are as before."""
+    with begun(**OPENAI) as gateway:
+        gateway.reembed()
+        before = gateway.verify_index()
+    endpoint.always = answering(500)
+    asked = len(endpoint.embedded)
+    with begun.unreplayed(**OPENAI) as gateway:
+        found = gateway.verify_index()
+        assert (found.ok, found.digest, found.probed) == (True, before.digest, before.probed) and found.probed == 3
+        assert gateway.probe_index()[0]
+        done = gateway.recover(check_only=True)
+        assert (done.ok, done.index["why"]) == (True, "waiting effects: 0")
+        assert len(endpoint.embedded) - asked <= 8  # it was asked once, and not again for a while
+    with begun.unreplayed(embedder="openai:another") as gateway, refused("EMBEDDER_UNAVAILABLE"):
+        gateway.verify_index()
+    endpoint.always = None
+
+
+@pytest.mark.usefixtures("in_order")
 def test_an_interrupted_run_goes_on_and_embeds_nothing_twice(
     begun: Here, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,6 +80,33 @@ def test_a_replica_below_the_mark_makes_the_rows_again(
         assert fourth.revision_id in {hit.revision_id for hit in late.search(SECOND).hits}
 
 
+def test_what_was_swept_still_waits_for_a_home_without_an_index(
+    open_here: Here, ledger_url: str, home: Path, two_homes: Path
+) -> None:
+    """Given swept rows, when a home has no index, then status and outbox list count and name those it makes again."""
+    with open_here() as gateway:
+        made = gateway.record_correction(agent="x", original_value="nine", corrected_value="ten")
+        gateway.confirm_correction(made.correction_id or "") if made.state == "unconfirmed" else None
+        gateway.revoke_correction(made.correction_id or "", reason="a misreading")
+    shutil.rmtree(two_homes / "index")
+    open_here.home = two_homes
+    with open_here.unreplayed() as before:
+        told = before.outbox()
+    sweep(ledger_url, home)
+    assert outbox(ledger_url) == []
+    with open_bare(database_url=ledger_url, home=two_homes, create=False) as bare:
+        assert (bare.status().outbox["pending"], bare.status().index_pending) == (len(told.items), len(told.items))
+        assert bare.index_status().lag == len(told.items)
+    with open_here.unreplayed() as late:
+        again, checked = late.outbox(), late.verify_index()
+        assert (checked.ok, checked.pending) == (True, 2)
+        assert (again.items, again.pending) == (told.items, told.pending) and told.pending == 6
+        assert [item.seq for item in late.outbox(limit=2).items] == [item.seq for item in told.items[:2]]
+    open_here.home = home
+    with open_here() as whole:
+        assert (whole.outbox().items, whole.status().outbox["pending"]) == ((), 0)
+
+
 def test_old_rows_go_without_any_replica(open_here: Here, ledger_url: str, home: Path, two_homes: Path) -> None:
     """Rows of more than seven days ago are removed though nobody reports."""
     tamper(ledger_url, ("DELETE FROM corrigenda.replica", ()))

@@ -14,11 +14,12 @@ from gateway.bootstrap import open_bare
 from gateway.service import Gateway
 from gateway.shapes.replies.searches import Search
 from gateway.shapes.replies.traces import SearchTrace
-from gateway.traces import tracing
+from gateway.traces import tracing, unsaid
 from gateway.traces.retracing import LISTED_MAX
 from gateway.traces.traced import TraceTable
 from ledger.clock import system_clock
 from ledger.errors import failure
+from tests import erasing
 from tests.house import refused, rows, tamper
 from tests.integration.conftest import Here
 from tests.roles import as_owner
@@ -117,6 +118,56 @@ def test_a_question_answered_by_words_that_was_forgotten_is_not_shown(open_here:
     repeated = gateway.search(BERLIN)
     gateway.forget(gone.revision_id or "")
     assert traced(gateway, repeated).query is None
+
+
+@pytest.mark.parametrize("question", [BERLIN, "THE  user lives\tin BERLIN?"])
+def test_a_forgotten_text_is_not_shown_whatever_its_search_met(open_here: Here, question: str) -> None:
+    """Given searches that never met what they repeat, when that is forgotten, then no trace shows it, here or later."""
+    gateway = open_here()
+    gone = gateway.remember(BERLIN, memory_id="home")
+    gateway.search(question, min_trust="verified")
+    gateway.search(question, kinds=("preference",))
+    open_here(project="other").search(question)
+    gateway.search(QUESTION)
+    gateway.correct("home", "the user lives in Hamburg")
+    gateway.search(question)
+    assert {item.query for item in gateway.list_traces().items} == {QUESTION, question}
+    gateway.forget(gone.revision_id or "")
+    assert gateway.show(gone.revision_id or "").content is None
+    for reader in (gateway, open_here()):
+        assert [item.query for item in reader.list_traces().items] == [None, QUESTION, None, None]
+        assert [item.query for item in reader.iterate_traces()] == [None, QUESTION, None, None]
+        shown = [reader.search_trace(item.trace_id).query for item in reader.list_traces().items]
+        assert shown == [None, QUESTION, None, None]
+    assert [item.query for item in open_here(project="other").list_traces().items] == [None]
+
+
+def test_an_erased_text_is_not_shown_in_a_question(open_here: Here) -> None:
+    """Given a question that repeats an erased text, of which no word is left, when it is shown, then it is left out."""
+    gateway = open_here()
+    gateway.remember(BERLIN, memory_id="home")
+    gateway.search(BERLIN, min_trust="verified")
+    erasing.erase(gateway, "home", open_here.ledger_url, open_here.home)
+    assert [item.query for item in gateway.list_traces().items] == [None]
+
+
+def test_a_question_that_was_not_compared_yet_is_held_back(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given more forgotten texts than one answer reads, when traces are shown, then none yet, later what it may say."""
+    for n in range(3):
+        gateway.forget(gateway.remember(f"{BERLIN} {n}").revision_id or "")
+    gateway.search(QUESTION)
+    monkeypatch.setattr(unsaid, "READ_MAX", 2)
+    assert [gateway.list_traces().items[0].query for _ in range(2)] == [None, QUESTION]
+
+
+def test_a_text_that_is_restored_is_shown_again(gateway: Gateway) -> None:
+    """Given a question that repeats what was forgotten, when that is restored, then the question is shown."""
+    gone = gateway.remember(BERLIN).revision_id or ""
+    gateway.search(BERLIN)
+    gateway.forget(gone)
+    assert gateway.list_traces().items[0].query is None
+    gateway.restore(gone)
+    assert gateway.list_traces().items[0].query == BERLIN
 
 
 # ---------------------------------------------------------------- whose a trace is
@@ -344,6 +395,23 @@ def test_the_turn_before_is_what_was_dispatched_before_it(gateway: Gateway) -> N
     for session in ("t", "u"):
         with refused("NO_PRIOR_TRACE"):
             gateway.prior_dispatch(session)
+
+
+def test_the_turn_before_is_the_last_that_the_actor_sees(open_here: Here) -> None:
+    """Given another agent's turns among its own, when an agent asks for the turn before, then its own last one."""
+    own, other = open_here(actor="agent:a"), open_here(actor="agent:b")
+    first = own.search("mine", trace_kind="dispatch", session="s", turn=1).trace_id
+    second = [other.search("theirs", trace_kind="dispatch", session="s", turn=2).trace_id for _ in range(9)][-1]
+    assert own.prior_dispatch("s", turn=3).trace_id == own.prior_dispatch("s", turn=2).trace_id == first
+    assert open_here().prior_dispatch("s", turn=3).trace_id == second
+    with refused("NO_PRIOR_TRACE"):
+        own.prior_dispatch("s", turn=1)
+    third = own.search("mine again", trace_kind="dispatch", session="s", turn=3).trace_id
+    other.search("theirs again", trace_kind="dispatch", session="s", turn=4)
+    assert (own.prior_dispatch("s").trace_id, own.prior_dispatch("s", turn=4).trace_id) == (first, third)
+    assert open_here().prior_dispatch("s").trace_id == third
+    with refused("NO_PRIOR_TRACE"):
+        open_here(actor="agent:c").prior_dispatch("s")
 
 
 def test_without_turns_each_dispatch_is_one(gateway: Gateway) -> None:

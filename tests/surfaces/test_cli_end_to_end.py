@@ -323,6 +323,24 @@ def test_a_correction_from_its_record_to_its_revocation(ledger: str) -> None:
     assert unknown.code == 3 and refused(unknown, "CORRECTION_NOT_FOUND")
 
 
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [
+        ("trc", "TRACE_NOT_FOUND"),
+        ("op", "TRACE_NOT_FOUND"),
+        ("cor", "CORRECTION_NOT_FOUND"),
+        ("rev", "MEMORY_NOT_FOUND"),
+    ],
+)
+def test_an_abbreviation_of_nothing_is_not_found_as_what_it_says(ledger: str, what: str, code: str) -> None:
+    """Given the beginning of no id, when it is shown, then its own kind is not found, as of a whole id."""
+    for unknown in (f"{what}_01M8ZZZZZ", f"{what}_01M8ZZZZZZZZZZZZZZZZZZZZZZ"):
+        done = corrigenda("show", unknown)
+        assert done.code == 3 and code in done.err
+    assert corrigenda("memories", "remember", "so named", "--id", f"{what}_01M8ZZZZZ").code == 0
+    assert answer("show", f"{what}_01M8ZZZZZ")["content"] == "so named"
+
+
 def test_what_takes_the_place_of_what(ledger: str) -> None:
     """LM-16, RC-28, RC-43: held, published, patched, merged and split by words, as the story of each tells."""
     held = answer("memories", "remember", "user lives in Bremen", "--predecessor", "home", "--hold")

@@ -1,6 +1,7 @@
 """`corrigenda export supersession` and `corrigenda verify --bundle`, from the memory to the auditor's verdict."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +50,27 @@ def test_an_export_is_made_and_verified(here: list[str], tmp_path: Path) -> None
     found = corrigenda("verify", "--bundle", str(path), "--key", f"@{tmp_path / 'key'}")
     assert (found.code, found.out.splitlines()[0]) == (0, "verified")
     assert "Later events of these streams are not excluded" in found.out
+
+
+def test_a_complete_bundle_and_its_check_show_how_far_they_are(here: list[str], tmp_path: Path) -> None:
+    """Given --progress, then each part of the work is told on stderr to its end; stdout is the answer's."""
+    path = str(tmp_path / "b.tar")
+    words = ("export", "supersession", "deploys", "--complete", "--out", path, "--progress", "-o", "json", *here)
+    made = corrigenda(*words)
+    size, events = json.loads(made.out)["size"], json.loads(made.out)["events"]
+    told = [" ".join(line.split()) for line in made.err.splitlines()]
+    for verb, total, unit in (
+        ("exported", events, "events"),
+        ("written", size, "entries"),
+        ("proven", events, "events"),
+    ):
+        assert any(line.startswith(verb) and f" {total}/{total} {unit} " in line for line in told), (verb, told)
+    key = corrigenda("keys", "export-public", *here).out.strip()
+    found = corrigenda("verify", "--bundle", path, "--key", key, "--progress")
+    (done, total) = re.findall(r"verified .* (\d+)/(\d+) parts", found.err)[-1]
+    assert found.code == 0 and done == total and "parts" not in found.out
+    whole = corrigenda("export", "ledger", "--out", str(tmp_path / "c"), "--progress", *here)
+    assert whole.code == 0 and "proven" in whole.err and "written" not in whole.err
 
 
 def test_the_verdict_is_a_document(here: list[str], tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The index from the command line: checked, mended and built anew, over a real ledger."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,24 @@ def test_a_verification_takes_the_index_in(ledger: str, home: Path, monkeypatch:
     assert answer("verify", "--index")["checks"]["index"] == {"status": "ok"}
     monkeypatch.setenv("CORRIGENDA_EMBEDDER", "none")
     assert answer("verify", "--index")["checks"]["index"]["why"] == "there is no embedder, so no index"
+
+
+def test_a_check_tells_what_is_parked_from_what_waits(ledger: str) -> None:
+    """Given a vector that is gone and a text that was parked, or skipped, when the index is checked, it says which."""
+    seq = answer("memories", "remember", "poison")["events"][-1]["seq"]
+    noted = (
+        "INSERT INTO corrigenda.outbox_failure (ledger, seq, revision, signature, state, attempts, code, at)"
+        " SELECT ledger, seq, revision, %s, 'parked', 5, 'x', now() FROM corrigenda.outbox WHERE seq = %s"
+    )
+    tamper(ledger, (noted, (WORDS.signature, seq)))
+    shutil.rmtree(next(Path(os.environ["CORRIGENDA_HOME"]).glob("index")))
+    vector = "DELETE FROM corrigenda.embedding WHERE ctid = (SELECT max(ctid) FROM corrigenda.embedding)"
+    tamper(ledger, (vector, ()))
+    assert corrigenda("recover").code == 9
+    said = corrigenda("index", "verify").out
+    assert "1 item parked there (`corrigenda outbox list --parked`)" in said and "waiting" not in said
+    assert corrigenda("outbox", "skip", str(seq), "--reason", "nobody looks for it").code == 0
+    assert "; 1 item skipped for good" in corrigenda("index", "verify").out
 
 
 def test_of_a_broken_ledger_the_index_is_not_asked(ledger: str) -> None:

@@ -17,7 +17,8 @@ class CorrectionList(Reply, frozen=True, kw_only=True):
 class Correction(Reply, frozen=True, kw_only=True):
     """What an agent put out, what was right, and why, as it stands at the position of the answer.
 
-    `corrected_value` is empty where the field should be empty. `memory` is the revision that it is about, if any.
+    `corrected_value` is empty where the field should be empty. Of one that was `erased` both values are None, and so is
+    whatever else it said. `memory` is the revision that it is about, if any.
     `state` is unconfirmed (an agent reported it), active, superseded or revoked.
     """
 
@@ -26,8 +27,8 @@ class Correction(Reply, frozen=True, kw_only=True):
     agent: str
     field: str | None
     entity_key: str | None
-    original_value: str
-    corrected_value: str
+    original_value: str | None
+    corrected_value: str | None
     reason: str | None
     original_input: str | None
     tags: tuple[str, ...]
@@ -42,6 +43,7 @@ class Correction(Reply, frozen=True, kw_only=True):
     contradiction: str
     stream_version: int
     position: int
+    erased: bool = False
 
 
 class ExplainedCorrection(Correction, frozen=True, kw_only=True):

@@ -90,6 +90,8 @@ class MemoryList(Reply, frozen=True, kw_only=True):
 class Evidence(Reply, frozen=True, kw_only=True):
     """An object of evidence: `stored` says whether its bytes are kept here, else `uri` says where they lie.
 
+    Of one that was `erased` neither are there, nor is its name.
+
     `size` is in bytes, 0 where they are not kept; `hash` is `b3:` and their BLAKE3 in hex. `added` is the position at
     which it was added, None if that was only tried.
     """
@@ -104,6 +106,7 @@ class Evidence(Reply, frozen=True, kw_only=True):
     added: int | None
     position: int
     incarnation: int
+    erased: bool = False
 
 
 class PolicySetting(Reply, frozen=True, kw_only=True):

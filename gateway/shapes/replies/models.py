@@ -121,9 +121,10 @@ class IndexDifference(Reply, frozen=True, kw_only=True):
 class IndexCheck(Reply, frozen=True, kw_only=True):
     """Whether the index is what the ledger says (exit 13 if not), as far as the outbox had been carried (`cursor`).
 
-    `counts` has every kind of difference, `differences` the first few. `pending` entries wait in the outbox and are no
-    difference. The two digests do not depend on the order of entries, and are equal if nothing differs. `probed`
-    entries were searched for by their own vectors; `unprobed` names those that did not come first.
+    `counts` has every kind of difference, `differences` the first few. `pending` entries wait in the outbox, `parked`
+    ones there for a person, and `skipped` ones were given up: they are no difference. The two digests do not depend on
+    the order of entries, and are equal if nothing differs. `probed` entries were searched for by their own vectors;
+    `unprobed` names those that did not come first.
     """
 
     ok: bool
@@ -134,6 +135,8 @@ class IndexCheck(Reply, frozen=True, kw_only=True):
     entries: int
     expected: int
     pending: int
+    parked: int
+    skipped: int
     counts: dict[str, int]
     differences: tuple[IndexDifference, ...]
     partitions: int
