@@ -43,7 +43,7 @@ def filled(open_here: Here) -> Here:
 
 def listed(gateway: Gateway, **asked: Any) -> str:
     """Return the original values of what is listed, in that order."""
-    return "".join(item.original_value for item in gateway.list_corrections(**asked))
+    return "".join(str(item.original_value) for item in gateway.list_corrections(**asked))
 
 
 OPERATOR: list[tuple[dict[str, Any], str]] = [

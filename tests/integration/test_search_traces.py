@@ -123,11 +123,11 @@ def test_a_question_answered_by_words_that_was_forgotten_is_not_shown(open_here:
 @pytest.mark.parametrize("question", [BERLIN, "THE  user lives\tin BERLIN?"])
 def test_a_forgotten_text_is_not_shown_whatever_its_search_met(open_here: Here, question: str) -> None:
     """Given searches that never met what they repeat, when that is forgotten, then no trace shows it, here or later."""
-    gateway = open_here()
+    gateway, other = open_here(), open_here(project="other")
     gone = gateway.remember(BERLIN, memory_id="home")
     gateway.search(question, min_trust="verified")
     gateway.search(question, kinds=("preference",))
-    open_here(project="other").search(question)
+    other.search(question)
     gateway.search(QUESTION)
     gateway.correct("home", "the user lives in Hamburg")
     gateway.search(question)
@@ -139,7 +139,7 @@ def test_a_forgotten_text_is_not_shown_whatever_its_search_met(open_here: Here, 
         assert [item.query for item in reader.iterate_traces()] == [None, QUESTION, None, None]
         shown = [reader.search_trace(item.trace_id).query for item in reader.list_traces().items]
         assert shown == [None, QUESTION, None, None]
-    assert [item.query for item in open_here(project="other").list_traces().items] == [None]
+    assert [item.query for item in other.list_traces().items] == [None]
 
 
 def test_an_erased_text_is_not_shown_in_a_question(open_here: Here) -> None:

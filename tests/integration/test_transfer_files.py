@@ -325,7 +325,7 @@ def test_corrections_travel_alone(made: Made, target: Gateway, tmp_path: Path) -
     assert {line["type"] for line in found} == {"name.assigned.v1", "correction.recorded.v1"}
     assert "Third." not in (tmp_path / "c.jsonl").read_text()
     assert target.import_lines(tmp_path / "c.jsonl").rejected == 0
-    one, other = sorted(target.list_corrections(agent="scout"), key=lambda item: item.original_value)
+    one, other = sorted(target.list_corrections(agent="scout"), key=lambda item: str(item.original_value))
     assert (one.original_value, one.corrected_value) == ("-1+1", "")
     assert target.explain_correction(other.correction_id).correction_id and target.lineage(other.correction_id)
 
