@@ -69,7 +69,7 @@ class VerifiedLedger:
 
         Where a stream goes on meanwhile, that is read when it is asked for.
         """
-        head, ends, _ = self.walk.tip(streams, ())
+        head, ends = self.walk.present(streams)
         positions = {end.position for end in ends.values() if end.version}
         for entry in [self.walk.kept(position) for position in positions]:
             standing = None if entry is None else getattr(entry.envelope.facts, "standing", None)
@@ -201,7 +201,7 @@ class VerifiedLedger:
         """
         if ahead is not None and ahead.head == self.walk.head and all(one in ahead.ends for one in streams):
             return ahead.head.size - 1, self._last({one: ahead.ends[one] for one in streams}, ahead)
-        head, ends, _ = self.walk.tip(streams, ())
+        head, ends = self.walk.present(streams)
         return head.size - 1, self._last(ends, ahead)
 
     def _last(self, ends: Mapping[str, StreamHead], ahead: Ahead | None = None) -> Mapping[str, Recorded]:

@@ -22,6 +22,7 @@ from ledger.store import HeadRow, Store, Stored
 PAGE = 5_000
 LEAF_BYTES = 32
 ANCHOR_MISMATCH = 11
+PRESENT_MAX = 16_384  # streams
 CHECKED_MAX = 8_192  # entries
 CHECKED_BYTES_MAX = 4_096  # of one of them
 WRITE_AGAIN_S = 1.0  # how long an anchor that cannot be written is left alone
@@ -80,6 +81,7 @@ class Walk:
         self._unwritable = anchor.borrowed
         self._write_again = 0.0
         self._checked = Checked()
+        self._present: dict[str, StreamHead] = {}  # where streams end at the head, as far as it was asked for
         with told(anchor):
             state = anchor.state()
         self._head, self._incarnation = state.end, state.incarnation
@@ -131,6 +133,19 @@ class Walk:
             state, kept, taken = self.anchor.look(asked, named)
             self._adopt(state)
             return self._head, self._with_tail(asked, kept), taken | self._in_tail(named)
+
+    def present(self, streams: Iterable[str]) -> tuple[Head, dict[str, StreamHead]]:
+        """Return the head and where each stream ends there, as `tip` does; what is known already is not looked up."""
+        asked = set(streams)
+        with self.lock:
+            if asked <= self._present.keys():
+                self.adopt()
+            if not asked <= self._present.keys():  # also where another process took the anchor beyond our head
+                ends = self.tip(asked, ())[1]
+                if len(self._present) > PRESENT_MAX:
+                    self._present.clear()
+                self._present |= ends
+            return self._head, {stream: self._present[stream] for stream in asked}
 
     def _with_tail(self, streams: set[str], kept: dict[str, StreamHead]) -> dict[str, StreamHead]:
         return {stream: self._ends.get(stream) or kept.get(stream, NO_STREAM) for stream in streams}
@@ -222,6 +237,8 @@ class Walk:
             raise Unusable(f"holds other entries than were verified from position {first} on")
         if state.size == self._head.size and state.head != self._head.hash:
             raise Unusable(f"holds another entry than was verified at position {self.position}")
+        if state.size > self._head.size:  # by entries that were not seen here
+            self._present.clear()
         if state.size >= self._head.size:
             self._settle(state.end)
 
@@ -281,6 +298,8 @@ class Walk:
         link = Link.of(entry)
         self._tail.append(link)
         self._ends[link.stream] = link.end
+        if link.stream in self._present:
+            self._present[link.stream] = link.end
         if link.request is not None:
             self._requests[link.request] = link.position
         for revision in link.revisions:
@@ -297,7 +316,7 @@ class Walk:
         except CorrigendaError:
             raise
         except BaseException:
-            self._checked = Checked()
+            self._checked, self._present = Checked(), {}
             self._settle(self.anchor.state().end)
             raise
 

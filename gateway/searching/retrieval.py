@@ -142,7 +142,8 @@ class Retrieval:
         measured = self._measured(question, owed, trail, sight)
         found = self._fill(measured.near, question.request.k, measured.confirm, all_near=question.request.why)
         hits = found.hits
-        kept = _within(hits, question.request.budget, self._counter(trail))
+        budget = question.request.budget
+        kept = hits if budget is None else _within(hits, budget, self._counter(trail))
         if len(kept) < len(hits):
             trail.warn(f"budget:{len(hits) - len(kept)}")
         reason = None if kept else "budget" if hits else measured.why_nothing(found.near)
@@ -309,7 +310,7 @@ class Retrieval:
         if len(positions) == 1 and -1 not in positions:
             return positions.pop(), set()
         streams = {one.stream for one in sure if one.stream is not None}
-        head, ends, _ = self._ledger.walk.tip(streams, ())
+        head, ends = self._ledger.walk.present(streams)
         return head.size - 1, {one.item for one in sure if one.stream and ends[one.stream].version != one.version}
 
     def _again(
@@ -459,10 +460,8 @@ def _ranked(hit: Hit, rank: int, _: int) -> Hit:
     return msgspec.structs.replace(hit, rank=rank)
 
 
-def _within(hits: Sequence[Hit], budget: int | None, count: Callable[[str], int]) -> Sequence[Hit]:
+def _within(hits: Sequence[Hit], budget: int, count: Callable[[str], int]) -> Sequence[Hit]:
     """Return the best hits whose texts together take no more tokens than the budget; none is cut in two."""
-    if budget is None:
-        return hits
     spent = list(accumulate(count(hit.content or "") for hit in hits))
     return hits[: sum(1 for tokens in spent if tokens <= budget)]
 
