@@ -6,6 +6,7 @@ from typing import LiteralString
 import pytest
 
 from gateway.searching.foresight import Foresight
+from gateway.searching.pace import FEW, Pace
 from gateway.service import Gateway
 from ledger.errors import IntegrityError
 from ledger.verified import Ahead
@@ -41,9 +42,21 @@ def _after_the_guess(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object])
 def test_what_is_withdrawn_after_the_guess_is_not_served(
     warm: Gateway, open_here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """G6: given a hit that another process revokes before the head is read, then it is not served."""
+    """G6: given a hit that another process revokes before the head is read, then it is not served.
+
+    The search carries nothing, and so guesses once.
+    """
     other = open_here()
-    _after_the_guess(monkeypatch, lambda: other.revoke("ferry", reason="strike"))
+    warm._pace = warm._retrieval._pace = pace = Pace(clock=lambda: 0.0)  # it rests for ever
+    with pace.carrying():
+        warm.search(ASKED)
+
+    def withdrawn() -> None:
+        other.revoke("ferry", reason="strike")
+        for n in range(FEW):
+            other.remember(f"the bus leaves on day {n}")
+
+    _after_the_guess(monkeypatch, withdrawn)
 
     assert [hit.memory_id for hit in warm.search(ASKED, k=2).hits] == ["other"]
 
