@@ -6,7 +6,7 @@ the connection become UNAVAILABLE here, so that no other module has to know the 
 
 import os
 import threading
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -347,21 +347,24 @@ class Store:
             raise no_head_row()
         return HeadRow(*row)
 
-    def tip(self, position: int, limit: int) -> tuple[HeadRow, int, list[Stored]]:
+    def tip(
+        self, position: int, limit: int, further: Collection[int] = ()
+    ) -> tuple[HeadRow, int, list[Stored], dict[int, Stored]]:
         """Return the guarded row, the last position that there was at that moment, and what `after` returns.
 
-        All of it in one round trip; events that were appended meanwhile may be among them.
+        All of it in one round trip; events that were appended meanwhile may be among them. So are the `further` events
+        that are there, by their positions, as `at` returns them: they are read after the row.
         """
         tip = Write(QUERIES["read_tip"], {"ledger": self.ledger})
         page = Write(QUERIES["read_after"], {"ledger": self.ledger, "after": position, "until": position + limit})
-        found, rows = self.together([tip, page])
+        named = Write(QUERIES["read_positions"], {"ledger": self.ledger, "seqs": sorted(further)})
+        found, rows, *beside = self.together([tip, page, named] if further else [tip, page])
         if not found:
             raise no_head_row()
         *head, last = found[0]
         row = HeadRow(*head)
-        if not rows and row.seq > position:
-            return row, last, self.after(position, limit)
-        return row, last, [_bare(one) for one in rows]
+        events = [_bare(one) for one in rows] if rows or row.seq <= position else self.after(position, limit)
+        return row, last, events, {one.seq: one for part in beside for one in map(_stored, part)}
 
     def after(self, position: int, limit: int) -> list[Stored]:
         """Return at most `limit` events above a position, in order, without their payloads; none only at the end."""

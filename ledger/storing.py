@@ -186,7 +186,7 @@ class Storing:
         if len(page) == GAP_MAX:
             row, page = self._ledger.catch_up_with(self.store), []
         self._follow(row, page)
-        _, last, _ = self.store.tip(row.seq, 1)
+        _, last, *_ = self.store.tip(row.seq, 1)
         if last > row.seq:
             raise broken(row.seq + 1, "chain", "nothing above the head", "an entry")
         return row

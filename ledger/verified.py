@@ -3,7 +3,7 @@
 Every decision and every answer reads through this module, never through the store.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -16,7 +16,7 @@ from ledger.digest import LedgerKeys, leaf, link, stream_link
 from ledger.memories import PayloadErased
 from ledger.message import Event, Payload, Standing
 from ledger.store import HeadRow, Store, Stored
-from ledger.walk import LEAF_BYTES, PAGE, Walk
+from ledger.walk import LEAF_BYTES, PAGE, Ahead, Walk
 
 _PAGE = 500
 
@@ -59,10 +59,23 @@ class VerifiedLedger:
         """Let go of the anchor. The database is its opener's to close."""
         self.walk.anchor.close()
 
-    def catch_up(self) -> int:
-        """Follow the ledger to its head and return the position of its last event."""
-        self.catch_up_with(self.store)
+    def catch_up(self, ahead: Ahead | None = None) -> int:
+        """Follow the ledger to its head and return the position of its last event; read what is wanted `ahead`, too."""
+        self.head_row = self.walk.catch_up(self.store, ahead)
         return self.walk.position
+
+    def ahead(self, streams: Iterable[str]) -> Ahead:
+        """Return what to read with the head by one who will want the last events of these streams, and what they name.
+
+        Where a stream goes on meanwhile, that is read when it is asked for.
+        """
+        head, ends = self.walk.present(streams)
+        positions = {end.position for end in ends.values() if end.version}
+        for entry in [self.walk.kept(position) for position in positions]:
+            standing = None if entry is None else getattr(entry.envelope.facts, "standing", None)
+            if isinstance(standing, Standing):
+                positions |= {at for at in (standing.content_seq, standing.meta_seq) if at is not None}
+        return Ahead(head, ends, positions)
 
     def catch_up_with(self, store: Store) -> HeadRow:
         """Follow the ledger to its head through another connection, and return its head row."""
@@ -88,14 +101,20 @@ class VerifiedLedger:
         self.head_row = row._replace(seq=entries[-1].position, hash=entries[-1].hash)
         self.walk.take(entries)
 
-    def at(self, positions: Iterable[int]) -> Mapping[int, Recorded]:
-        """Return the events at verified positions. One that is missing or altered is INTEGRITY_BROKEN."""
+    def at(self, positions: Iterable[int], ahead: Ahead | None = None) -> Mapping[int, Recorded]:
+        """Return the events at verified positions. One that is missing or altered is INTEGRITY_BROKEN.
+
+        What was read `ahead` is not read again.
+        """
         wanted = set(positions)
-        found = {stored.seq: stored for stored in self.store.at(wanted)}
+        had = {} if ahead is None else {one: row for one in wanted if (row := ahead.rows.get(one)) is not None}
+        further = wanted - had.keys()
+        found = had | {stored.seq: stored for stored in self.store.at(further)} if further else had
         for position in sorted(wanted - found.keys()):
             raise broken(position, "chain", "the entry that was verified before", "none")
-        leaves = self.walk.leaves(wanted)
-        return {position: self._checked(found[position], leaves[position]) for position in wanted}
+        known = {position: self.walk.checked(found[position]) for position in wanted}
+        leaves = self.walk.leaves(position for position, entry in known.items() if entry is None)
+        return {position: self._checked(found[position], leaves.get(position), known[position]) for position in wanted}
 
     def whole(self, positions: Iterable[int]) -> Iterator[tuple[Recorded, Stored]]:
         """Yield the events at verified positions, ascending, each with its stored row: salt and payload's bytes."""
@@ -175,16 +194,21 @@ class VerifiedLedger:
         """Return the event with which each stream ends; a stream without events is left out."""
         return self._last(self.walk.ends(streams))
 
-    def last_at(self, streams: Iterable[str]) -> tuple[int, Mapping[str, Recorded]]:
-        """Return what `last` does, and the position of the head at which that is where they end."""
-        head, ends, _ = self.walk.tip(streams, ())
-        return head.size - 1, self._last(ends)
+    def last_at(self, streams: Collection[str], ahead: Ahead | None = None) -> tuple[int, Mapping[str, Recorded]]:
+        """Return what `last` does, and the position of the head at which that is where they end.
 
-    def _last(self, ends: Mapping[str, StreamHead]) -> Mapping[str, Recorded]:
+        What was looked up `ahead` counts for as long as the head is the same.
+        """
+        if ahead is not None and ahead.head == self.walk.head and all(one in ahead.ends for one in streams):
+            return ahead.head.size - 1, self._last({one: ahead.ends[one] for one in streams}, ahead)
+        head, ends = self.walk.present(streams)
+        return head.size - 1, self._last(ends, ahead)
+
+    def _last(self, ends: Mapping[str, StreamHead], ahead: Ahead | None = None) -> Mapping[str, Recorded]:
         heads = {stream: head for stream, head in ends.items() if head.version}
         if not heads:
             return {}
-        found = self.at(head.position for head in heads.values())
+        found = self.at((head.position for head in heads.values()), ahead)
         for stream, head in heads.items():
             _check_end(stream, head, found[head.position].entry)
         return {stream: found[head.position] for stream, head in heads.items()}
@@ -202,8 +226,8 @@ class VerifiedLedger:
                 raise broken(head.position, "streams", "the first entry of a stream", "none")
         return {stream: Record(firsts[stream], found[head.position]) for stream, head in heads.items()}
 
-    def _checked(self, stored: Stored, verified: bytes | None = None) -> Recorded:
-        entry = self.walk.check(stored, verified)
+    def _checked(self, stored: Stored, verified: bytes | None = None, known: Entry | None = None) -> Recorded:
+        entry = known or self.walk.check(stored, verified)
         if stored.salt is None and stored.body is None and self._is_erased(entry):
             return Recorded(entry, None)
         return Recorded(entry, read_payload(entry, stored.salt, stored.body))

@@ -7,8 +7,9 @@ followed is its tail, until the anchor holds it; other processes that share the 
 
 import threading
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ledger.anchor import Anchor, AnchorState, Link, Unusable
@@ -21,7 +22,47 @@ from ledger.store import HeadRow, Store, Stored
 PAGE = 5_000
 LEAF_BYTES = 32
 ANCHOR_MISMATCH = 11
+PRESENT_MAX = 16_384  # streams
+CHECKED_MAX = 8_192  # entries
+CHECKED_BYTES_MAX = 4_096  # of one of them
 WRITE_AGAIN_S = 1.0  # how long an anchor that cannot be written is left alone
+
+
+@dataclass(slots=True)
+class Ahead:
+    """Where some streams end at a verified head, and the events that whoever asked will want to see of them.
+
+    Their rows come with the next look at the head, and are checked by whoever uses them. They are good for the answer
+    that is given at that head, and for no other one.
+    """
+
+    head: Head
+    ends: Mapping[str, StreamHead]
+    positions: set[int]
+    rows: Mapping[int, Stored] = field(default_factory=dict[int, Stored])
+
+
+class Checked:
+    """The entries that were last read at verified positions and found to be what was verified; no payload is kept.
+
+    A walk never goes back, so what was right at a position once, stays it. Safe to use from several threads.
+    """
+
+    def __init__(self) -> None:
+        self._new: dict[int, Entry] = {}
+        self._old: dict[int, Entry] = {}
+
+    def get(self, position: int) -> Entry | None:
+        """Return the entry at a position, if it is kept."""
+        return self._new.get(position) or self._old.get(position)
+
+    def add(self, entry: Entry) -> None:
+        """Keep an entry, and forget the older half when it is full."""
+        if len(entry.raw) > CHECKED_BYTES_MAX:
+            return
+        if len(self._new) >= CHECKED_MAX // 2:
+            self._old, self._new = self._new, {}
+        self._new[entry.position] = entry
 
 
 class Walk:
@@ -39,6 +80,8 @@ class Walk:
         self._erased: dict[int, int] = {}
         self._unwritable = anchor.borrowed
         self._write_again = 0.0
+        self._checked = Checked()
+        self._present: dict[str, StreamHead] = {}  # where streams end at the head, as far as it was asked for
         with told(anchor):
             state = anchor.state()
         self._head, self._incarnation = state.end, state.incarnation
@@ -91,6 +134,19 @@ class Walk:
             self._adopt(state)
             return self._head, self._with_tail(asked, kept), taken | self._in_tail(named)
 
+    def present(self, streams: Iterable[str]) -> tuple[Head, dict[str, StreamHead]]:
+        """Return the head and where each stream ends there, as `tip` does; what is known already is not looked up."""
+        asked = set(streams)
+        with self.lock:
+            if asked <= self._present.keys():
+                self.adopt()
+            if not asked <= self._present.keys():  # also where another process took the anchor beyond our head
+                ends = self.tip(asked, ())[1]
+                if len(self._present) > PRESENT_MAX:
+                    self._present.clear()
+                self._present |= ends
+            return self._head, {stream: self._present[stream] for stream in asked}
+
     def _with_tail(self, streams: set[str], kept: dict[str, StreamHead]) -> dict[str, StreamHead]:
         return {stream: self._ends.get(stream) or kept.get(stream, NO_STREAM) for stream in streams}
 
@@ -141,16 +197,19 @@ class Walk:
 
     # ---------------------------------------------------------------- going forward
 
-    def catch_up(self, store: Store) -> HeadRow:
+    def catch_up(self, store: Store, ahead: Ahead | None = None) -> HeadRow:
         """Follow the ledger to its present head, or raise INTEGRITY_BROKEN. Return the head row.
 
+        What is wanted `ahead` is read with the head, in the same round trip.
         Nothing of the database is waited for while the lock is held: whoever has locked the head waits for that lock.
         """
         while True:
             with self.lock:
                 self.adopt()  # before the head is read: only so does a head below it mean that something was lost
                 known = self.position
-            row, last, page = store.tip(known, PAGE)
+            row, last, page, further = store.tip(known, PAGE, () if ahead is None else ahead.positions)
+            if ahead is not None:
+                ahead.rows = further
             further = row.seq - known <= PAGE and last > row.seq
             with self.lock:
                 self.follow_page([one for one in page if self.position < one.seq <= row.seq])
@@ -178,6 +237,8 @@ class Walk:
             raise Unusable(f"holds other entries than were verified from position {first} on")
         if state.size == self._head.size and state.head != self._head.hash:
             raise Unusable(f"holds another entry than was verified at position {self.position}")
+        if state.size > self._head.size:  # by entries that were not seen here
+            self._present.clear()
         if state.size >= self._head.size:
             self._settle(state.end)
 
@@ -208,6 +269,8 @@ class Walk:
 
     def follow(self, entries: Sequence[Entry]) -> None:
         """Take the next entries, or raise INTEGRITY_BROKEN and stay at the last good one."""
+        if not entries:
+            return
         with self.lock, self._growing():
             while True:
                 envelopes = [entry.envelope for entry in entries]
@@ -235,6 +298,8 @@ class Walk:
         link = Link.of(entry)
         self._tail.append(link)
         self._ends[link.stream] = link.end
+        if link.stream in self._present:
+            self._present[link.stream] = link.end
         if link.request is not None:
             self._requests[link.request] = link.position
         for revision in link.revisions:
@@ -251,6 +316,7 @@ class Walk:
         except CorrigendaError:
             raise
         except BaseException:
+            self._checked, self._present = Checked(), {}
             self._settle(self.anchor.state().end)
             raise
 
@@ -271,6 +337,15 @@ class Walk:
 
     # ---------------------------------------------------------------- holding against it
 
+    def kept(self, position: int) -> Entry | None:
+        """Return the entry that was checked at a position before, if it is kept: a hint of what it is about."""
+        return self._checked.get(position)
+
+    def checked(self, stored: Stored) -> Entry | None:
+        """Return the entry that was checked at this position before, if this is what was checked, byte for byte."""
+        entry = self._checked.get(stored.seq)
+        return entry if entry and entry.raw == stored.envelope and entry.seal == stored.seal else None
+
     def check(self, stored: Stored, verified: bytes | None = None) -> Entry:
         """Return the entry that was read again at a verified position, or raise INTEGRITY_BROKEN.
 
@@ -281,6 +356,7 @@ class Walk:
             raise broken(stored.seq, "chain", "the entry that was verified before", "another")
         if not self._keys.is_sealed(entry.hash, entry.seal):
             raise broken(stored.seq, "seals", "a seal of this ledger's key", "none or another")
+        self._checked.add(entry)
         return entry
 
     def check_head(self, row: HeadRow) -> None:

@@ -70,7 +70,8 @@ class Names:
 
     def show(self, identifier: str) -> str:
         """Return what to show for one id."""
-        return self.shown([identifier])[identifier]
+        known = self._shown.get(identifier)
+        return self.shown([identifier])[identifier] if known is None else known
 
     def assigned(self, ids: Iterable[str]) -> dict[str, Recorded]:
         """Return the event that gave each of these ids its name, as far as there is one, checked to be that id's."""

@@ -19,7 +19,8 @@ from gateway.reading.corrections import Found as FoundCorrection
 from gateway.reading.reader import Reader
 from gateway.reading.sound import sound
 from gateway.scope.names import Names
-from gateway.searching.filtering import TIERS, Interval, Question, unfit, untrusted
+from gateway.searching.filtering import Interval, Question, unfit, untrusted
+from gateway.searching.foresight import SPARE, Foresight, asked, partitions_of
 from gateway.searching.pace import Pace
 from gateway.searching.prompt import estimated_tokens
 from gateway.searching.recollection import Recollection
@@ -36,16 +37,14 @@ from ledger.limits import INDEX_WAIT_S
 from ledger.memories import FRESH, Birth, MetadataPatched, RevisionState, RevisionText, born_revision
 from ledger.message import ScopeIds, Standing, Values
 from ledger.scope import SEGMENTS, namespaces, sees
-from ledger.verified import Recorded, VerifiedLedger, standing_of
-from projections.embedders import Embedder, TokenCounter, Vectors, check_vectors
-from projections.embedders.patience import at_most
+from ledger.verified import Ahead, Recorded, VerifiedLedger, standing_of
+from projections.embedders import Embedder, TokenCounter, Vectors
 from projections.items import CORRECTIONS
 from projections.lineage import QUERIES
 from projections.relay import Item, Relay, partition
 
 _Near = list[tuple[Item, float]]
 _HitT = TypeVar("_HitT", Hit, CorrectionHit)
-SPARE = 8  # neighbours asked for beyond the hits that are wanted, so that a few dead ones cost no second scan
 WIDENING = 4  # each time that too few neighbours are hits, so many times more are asked for: an index scans anew
 MOVED_MAX = 16  # times that hits are looked at again because somebody wrote about them meanwhile
 
@@ -131,18 +130,20 @@ class Retrieval:
         self._names = names
         self._pace = pace
 
-    def search(self, question: Question, owed: int) -> Search:
+    def search(self, question: Question, owed: int, sight: Foresight | None = None) -> Search:
         """Return the k best revisions that stand, are visible and pass the filters; dead neighbours cost no slots.
 
         All up to the position `owed` is in the index before.
 
-        Nearest by meaning, or, where no embedder answers, by the words that they share with the question.
+        Nearest by meaning, or, where no embedder answers, by the words that they share with the question. What `sight`
+        has seen before is not looked for again.
         """
         trail = Trail(question.scope, self._reader, self._names.show, wanted=question.request.why)
-        measured = self._measured(question, owed, trail)
+        measured = self._measured(question, owed, trail, sight)
         found = self._fill(measured.near, question.request.k, measured.confirm, all_near=question.request.why)
         hits = found.hits
-        kept = _within(hits, question.request.budget, self._counter(trail))
+        budget = question.request.budget
+        kept = hits if budget is None else _within(hits, budget, self._counter(trail))
         if len(kept) < len(hits):
             trail.warn(f"budget:{len(hits) - len(kept)}")
         reason = None if kept else "budget" if hits else measured.why_nothing(found.near)
@@ -157,11 +158,11 @@ class Retrieval:
             excluded=trail.excluded,
         )
 
-    def _measured(self, question: Question, owed: int, trail: Trail) -> _Measured:
+    def _measured(self, question: Question, owed: int, trail: Trail, sight: Foresight | None) -> _Measured:
         """Return how a question is answered: by vectors if there is one of it, else by words; now, or of the past."""
-        meant, past = self._meaning(question, owed, trail), self._recollection
+        meant, past = self._meaning(question, owed, trail, sight), self._recollection
         if meant is not None and not question.is_of_past:
-            return self._by_index(question, meant[1], trail)
+            return self._by_index(question, meant[1], trail, sight)
         if meant is None:
             trail.warn(FULL_TEXT)
             ranked, any_at_all = past.sharing(question, trail)
@@ -184,24 +185,33 @@ class Retrieval:
             ),
         )
 
-    def _by_index(self, question: Question, vector: Vectors, trail: Trail) -> _Measured:
-        partitions = _partitions(question.request.min_trust, question.scope)
-        return _Measured(
+    def _by_index(self, question: Question, vector: Vectors, trail: Trail, sight: Foresight | None) -> _Measured:
+        partitions = partitions_of(question.request.min_trust, question.scope)
+        ahead = None if sight is None else sight.ahead
+
+        def near(wanted: int) -> _Near:
+            seen = None if sight is None else sight.neighbours(partitions, wanted)
             # Whether an entry is of this ledger at all is not asked here: what the ledger does not know is never a hit.
-            near=lambda wanted: self._relay.neighbours(partitions, vector, wanted, unchecked=True),
-            confirm=lambda fresh: self._confirm(fresh, question, trail, "similarity"),
+            return self._relay.neighbours(partitions, vector, wanted, unchecked=True) if seen is None else seen
+
+        return _Measured(
+            near=near,
+            confirm=lambda fresh: self._confirm(fresh, question, trail, "similarity", ahead),
             why_nothing=lambda near: (
                 "filtered" if self._relay.ours(near) else self._why_nothing(vector, question.scope)
             ),
         )
 
-    def _meaning(self, question: Question, owed: int, trail: Trail) -> tuple[Embedder, Vectors] | None:
+    def _meaning(
+        self, question: Question, owed: int, trail: Trail, sight: Foresight | None
+    ) -> tuple[Embedder, Vectors] | None:
         """Return the embedder and the question's vector, the index being up to date; None if no embedder answers."""
         try:
             embedder = self._relay.embedder
             if embedder is None:
                 return None
-            vector = _asked(embedder, question.request.query)
+            seen = None if sight is None else sight.vector
+            vector = asked(embedder, question.request.query) if seen is None else seen
             if not question.is_of_past and (lag := self._lag(owed)):
                 trail.warn(f"index_pending:{lag}")
             return embedder, vector
@@ -237,7 +247,7 @@ class Retrieval:
         if embedder is None:
             reason = "no_embedder"
         else:
-            vector = _asked(embedder, request.query)
+            vector = asked(embedder, request.query)
             lag = self._lag(owed)
             warnings += [f"index_pending:{lag}"] if lag else []
             partitions = [partition(CORRECTIONS, space) for space in namespaces(scope)]
@@ -300,7 +310,7 @@ class Retrieval:
         if len(positions) == 1 and -1 not in positions:
             return positions.pop(), set()
         streams = {one.stream for one in sure if one.stream is not None}
-        head, ends, _ = self._ledger.walk.tip(streams, ())
+        head, ends = self._ledger.walk.present(streams)
         return head.size - 1, {one.item for one in sure if one.stream and ends[one.stream].version != one.version}
 
     def _again(
@@ -322,11 +332,11 @@ class Retrieval:
         embedder = self._relay.embedder
         if embedder is None:
             return []
-        return self._relay.neighbours(_partitions("unverified", scope), embedder.embed([query])[0], k)
+        return self._relay.neighbours(partitions_of("unverified", scope), embedder.embed([query])[0], k)
 
     def _why_nothing(self, vector: Vectors, scope: ScopeIds) -> str:
         """Return why the index offered nothing: trust was asked for, no memory was ever there, or none has a head."""
-        if self._relay.neighbours(_partitions("unverified", scope), vector, 1):
+        if self._relay.neighbours(partitions_of("unverified", scope), vector, 1):
             return "filtered"
         return self._why_none_there(scope)
 
@@ -338,10 +348,12 @@ class Retrieval:
             return "no_match"
         return "headless" if any_at_all else "nothing_indexed"
 
-    def _confirm(self, near: _Near, question: Question, trail: Trail, measure: str) -> Iterator[Confirmed[Hit]]:
+    def _confirm(
+        self, near: _Near, question: Question, trail: Trail, measure: str, ahead: Ahead | None = None
+    ) -> Iterator[Confirmed[Hit]]:
         """Yield each neighbour that its lineage's last event says is the head, as the reader may see it."""
         memories = {item.lineage for item, _ in near if kind_of(item.lineage) == MEMORY}
-        at, lasts = self._lasts(memories, trail.warnings)
+        at, lasts = self._lasts(memories, trail.warnings, ahead)
         alive: list[tuple[Item, float, Standing]] = []
         for item, score in near:
             standing = standing_of(lasts[item.lineage].entry) if item.lineage in lasts else None
@@ -350,7 +362,8 @@ class Retrieval:
                 alive.append((item, score, standing))
             else:
                 trail.leave_out(item, score, reason or "")
-        found = self._read({place for _, _, standing in alive for place in _places(standing)}, lasts, trail.warnings)
+        places = {place for _, _, standing in alive for place in _places(standing)}
+        found = self._read(places, lasts, trail.warnings, ahead)
         sure: list[_Told] = []
         for item, score, standing in alive:
             content, meta = (found.get(place) for place in _places(standing))
@@ -368,18 +381,24 @@ class Retrieval:
         for told in sure:
             yield Confirmed(told.item, partial(self._hit, told), told.item.lineage, told.version, at)
 
-    def _lasts(self, memories: set[str], warnings: list[str]) -> tuple[int, Mapping[str, Recorded]]:
+    def _lasts(
+        self, memories: set[str], warnings: list[str], ahead: Ahead | None
+    ) -> tuple[int, Mapping[str, Recorded]]:
         """Return the last event of each memory, and the position where they are that; −1 if not in one look."""
         try:
-            return self._ledger.last_at(memories)
+            return self._ledger.last_at(memories, ahead)
         except IntegrityError:
             return -1, sound(self._ledger.last, memories, warnings)
 
-    def _read(self, places: set[int], known: Mapping[str, Recorded], warnings: list[str]) -> Mapping[int, Recorded]:
+    def _read(
+        self, places: set[int], known: Mapping[str, Recorded], warnings: list[str], ahead: Ahead | None
+    ) -> Mapping[int, Recorded]:
         """Return the events at these places; those that are `known` already are not read again."""
         had = {one.entry.position: one for one in known.values()}
         further = places - had.keys()
-        return {**had, **sound(self._ledger.at, further, warnings)} if further else had
+        if not further:
+            return had
+        return {**had, **sound(lambda positions: self._ledger.at(positions, ahead), further, warnings)}
 
     def _confirm_corrections(
         self, near: _Near, request: SearchCorrectionsRequest, scope: ScopeIds, warnings: list[str]
@@ -441,23 +460,10 @@ def _ranked(hit: Hit, rank: int, _: int) -> Hit:
     return msgspec.structs.replace(hit, rank=rank)
 
 
-def _within(hits: Sequence[Hit], budget: int | None, count: Callable[[str], int]) -> Sequence[Hit]:
+def _within(hits: Sequence[Hit], budget: int, count: Callable[[str], int]) -> Sequence[Hit]:
     """Return the best hits whose texts together take no more tokens than the budget; none is cut in two."""
-    if budget is None:
-        return hits
     spent = list(accumulate(count(hit.content or "") for hit in hits))
     return hits[: sum(1 for tokens in spent if tokens <= budget)]
-
-
-def _asked(embedder: Embedder, query: str) -> Vectors:
-    """Return a question's vector. It comes before the index is brought up to date: who has none needs no index."""
-    with at_most(INDEX_WAIT_S):
-        return check_vectors(embedder.embed([query]), 1, embedder.dimension)[0]
-
-
-def _partitions(min_trust: str, scope: ScopeIds) -> list[str]:
-    """Return the partitions that a reader of a scope looks into, from that trust on."""
-    return [partition(trust, space) for space in namespaces(scope) for trust in TIERS[min_trust]]
 
 
 def _dead(standing: Standing | None, item: Item, question: Question) -> str | None:

@@ -16,6 +16,7 @@ from gateway.scope.spelling import Spellings
 from gateway.scope.states import States
 from gateway.scope.visible import Visible
 from gateway.searching.filtering import Question
+from gateway.searching.foresight import Foresight
 from gateway.searching.pace import Pace
 from gateway.searching.retrieval import Retrieval
 from gateway.searching.trail import Record
@@ -36,6 +37,7 @@ from ledger.committer import Committer
 from ledger.errors import CorrigendaError, refuse
 from ledger.keys import KeyFiles
 from ledger.limits import INDEX_WAIT_S
+from ledger.message import ScopeIds
 from ledger.verified import VerifiedLedger
 from projections.embedders.patience import at_most
 from projections.relay import Relay
@@ -229,15 +231,15 @@ class UseCases:
         return (f"contradictions_pending: {waiting}",) if waiting else ()
 
     def _checked(
-        self, answer: Callable[[int], Any], owed: int
+        self, answer: Callable[[int], Any], owed: int, sight: Foresight | None = None
     ) -> tuple[Any, tuple[str, ...]]:  # Any: the reader's own reply
         """Answer once the checks that wait are made, so that nothing contradicted is served; and what to warn of.
 
         `owed` is a position up to which all is to be carried before, whatever else may wait; `answer` is told to which
-        one it is for this search.
+        one it is for this search. What `sight` foresees is read with the head.
         """
         with self._writer.lock:
-            self._ledger.catch_up()
+            self._ledger.catch_up(None if sight is None else sight.look())
             owed = max(owed, self._writer.reached)
             carried = self._late.carried
             if not self._late.is_behind:
@@ -249,7 +251,7 @@ class UseCases:
         with self._pace.carrying():
             warnings = self.carry_late(keep=False)
         with self._writer.lock:
-            self._ledger.catch_up()
+            self._ledger.catch_up(None if sight is None else sight.look())
             return answer(owed), warnings
 
     def _caught_up(self) -> int:
@@ -266,19 +268,22 @@ class UseCases:
 
     def _question(self, request: schemas.SearchRequest, at_position: Moment | None = None) -> Question:
         """Return what a search is about, at the head that was caught up with, or as the ledger stood."""
-        project = self._references.project
         given = {"projectId": self._project, "sessionId": request.session, **request.context}
         position = None if at_position is None else self._reader.position_of(at_position)
         now = stamp(self._clock()) if position is None else self._reader.recorded_at(position)
         return Question(
             request=request,
-            # A project without a name yet has no memories, and still sees what the whole tenant may see.
-            scope=self._reader.scope(project or NOBODY, request),
+            scope=self._scope(request),
             context={name: value for name, value in given.items() if value is not None},
             valid_at=request.as_of or now,
             position=position,
             as_of=request.as_of is not None,
         )
+
+    def _scope(self, request: schemas.ScopeRequest) -> ScopeIds:
+        """Return the scope of a reader, at the head that was caught up with."""
+        # A project without a name yet has no memories, and still sees what the whole tenant may see.
+        return self._reader.scope(self._references.project or NOBODY, request)
 
     def _in_project(self, answer: Callable[[], Any], code: str) -> Callable[[], Any]:  # Any: the reader's own reply
         """Return an answer about all of a project, with that code where nothing was ever stored under its name."""

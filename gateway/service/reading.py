@@ -6,6 +6,7 @@ from datetime import datetime
 import msgspec
 
 from gateway.scope.past import Moment
+from gateway.searching.foresight import Foresight
 from gateway.service.base import UseCases, listed
 from gateway.shapes import schemas
 from gateway.shapes.replies.lineages import Lineage
@@ -74,8 +75,10 @@ class Reading(UseCases):
         schemas.check_dispatch(request, of_past=at_position is not None)
         self._need_project()
         owed = self._reach(min_position)
+        is_of_past = request.as_of is not None or at_position is not None
+        sight = None if is_of_past else Foresight(self._ledger, self._relay, request, self._scope)
         found, warnings = self._checked(
-            lambda owed: self._retrieval.search(self._question(request, at_position), owed), owed
+            lambda owed: self._retrieval.search(self._question(request, at_position), owed, sight), owed, sight
         )
         return msgspec.structs.replace(found, warnings=(*warnings, *found.warnings)) if warnings else found
 

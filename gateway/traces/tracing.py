@@ -29,7 +29,7 @@ from ledger.store import Store
 QUEUE_MAX = 1_000
 QUEUE_WEIGHT_MAX = 20_000  # hits, with their texts, and what was left out
 GROUP_MAX = 200
-LINGER_S = 0.1
+LINGER_S = 1.0  # so long a search's trace waits for others: each group takes the interpreter and the database once
 IDLE_S = 5.0
 FLUSH_S = 2.0
 OVER_BUDGET = "it did not fit the budget"
@@ -74,6 +74,9 @@ class Background:
             self._thread.start()
         if not self._wake.is_set():
             self._wake.set()
+        waiting = self._came_weight - self._went_weight
+        if (len(self._waiting) * 2 > QUEUE_MAX or waiting * 2 > QUEUE_WEIGHT_MAX) and not self._hurry.is_set():
+            self._hurry.set()  # half full: there are others enough
         return True
 
     def flush(self, limit_s: float = FLUSH_S) -> bool:

@@ -27,6 +27,7 @@ class PartitionedIndex:
         self._partitions: dict[str, VectorIndex] = {}
         self._partition_of: dict[str, str] = {}
         self._lock = SharedLock()
+        self.edition = 0  # another one after each change: what was found in one edition is found in it again
 
     def put(self, partition: str, item: str, vector: Vector) -> None:
         """Hold `vector` for `item` in `partition`, and nowhere else."""
@@ -35,6 +36,7 @@ class PartitionedIndex:
     def put_many(self, partition: str, items: Sequence[str], vectors: Vectors) -> None:
         """Hold row n of `vectors` for item n in `partition`, and nowhere else, all or none."""
         with self._lock.alone():
+            self.edition += 1
             held = self._partitions.get(partition)
             index = self._make(self.dimension) if held is None else held
             index.put_many(items, vectors)
@@ -50,6 +52,7 @@ class PartitionedIndex:
         with self._lock.alone():
             if item not in self._partition_of:
                 return False
+            self.edition += 1
             self._take_out(item)
             return True
 
@@ -108,6 +111,7 @@ class PartitionedIndex:
         if len(partition_of) != sum(map(len, partitions.values())):
             raise ValueError("an item belongs to one partition; the contents hold one in two")
         with self._lock.alone():
+            self.edition += 1
             self._partitions, self._partition_of = partitions, partition_of
 
     def __len__(self) -> int:

@@ -4,7 +4,7 @@ Whoever changes the tables here may do everything but reach the home. What `veri
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -252,8 +252,10 @@ def test_whoever_is_overtaken_while_it_follows_raises_no_alarm(begun: Here, monk
     elsewhere.close()
     real, overtaken = Store.tip, list[int]()
 
-    def tip(self: Store, position: int, limit: int) -> tuple[HeadRow, int, list[Stored]]:
-        found = real(self, position, limit)
+    def tip(
+        self: Store, position: int, limit: int, further: Collection[int] = ()
+    ) -> tuple[HeadRow, int, list[Stored], dict[int, Stored]]:
+        found = real(self, position, limit, further)
         if not overtaken:
             overtaken.append(position)
             writer.remember("and there is life in it", memory_id="life")

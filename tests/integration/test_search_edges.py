@@ -1,6 +1,6 @@
 """Questions at the edge: odd ones, small partitions, strangers in the index, and a ledger that moves meanwhile."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from gateway.searching.pace import FEW, REST_S, Pace
 from gateway.service import Gateway
 from ledger.limits import CONTENT_CHARS_MAX
-from ledger.verified import Recorded, VerifiedLedger
+from ledger.verified import Ahead, Recorded, VerifiedLedger
 from projections.relay import Drained, Relay
 from tests.house import WORDS, refused
 from tests.integration.conftest import Here
@@ -125,11 +125,13 @@ def test_all_hits_of_an_answer_are_true_at_its_position(open_here: Here, monkeyp
     last_at = VerifiedLedger.last_at
     looks: list[int] = []
 
-    def meanwhile(self: VerifiedLedger, streams: Iterable[str]) -> tuple[int, Mapping[str, Recorded]]:
+    def meanwhile(
+        self: VerifiedLedger, streams: Collection[str], ahead: Ahead | None = None
+    ) -> tuple[int, Mapping[str, Recorded]]:
         looks.append(1)
         if len(looks) == 2:
             looks.append(other.revoke(first.revision_id or "", reason="strike").position)
-        return last_at(self, streams)
+        return last_at(self, streams, ahead)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Relay, "drain", lambda self, *_, **__: _nothing(self))
