@@ -5,6 +5,7 @@
 Each ledger is filled with sealed events of other memories, three in ten of them corrections, and the memory's own go in
 last by the gateway. Export and check run in processes of their own on an open ledger, so that their peaks of memory are
 theirs; the fastest of three is told. A complete bundle is told beside what PostgreSQL takes to copy the same rows out.
+The whole ledger is written as lines of JSON, too.
 """
 
 import argparse
@@ -52,6 +53,9 @@ class Sized(NamedTuple):
     complete_mb: float
     complete_bytes: int
     complete_verify_s: float
+    lines_s: float
+    lines_mb: float
+    lines_bytes: int
     copy_s: float
     copy_bytes: int
 
@@ -89,7 +93,10 @@ def act(name: str, url: str, home: Path, out: Path, key: str) -> dict[str, float
     else:
         with opened(url, home) as gateway:
             began = time.perf_counter()
-            gateway.export_supersession([MEMORY], out, complete=name == "complete")
+            if name == "lines":
+                gateway.export_ledger(out, form="jsonl")
+            else:
+                gateway.export_supersession([MEMORY], out, complete=name == "complete")
             took = time.perf_counter() - began
     return {"seconds": took, "mb": _peak_mb()}
 
@@ -132,6 +139,7 @@ def _measured(url: str, writer: str, home: Path, folder: Path, key: str, events:
     alone_s = time.perf_counter() - began
     whole = _apart("complete", writer, home, folder / "complete")
     whole_checked = _apart("verify", writer, home, folder / "complete", key)
+    told = _apart("lines", writer, home, folder / "lines.jsonl")
     envelopes = [one.stat().st_size for one in (bundle / "envelopes").iterdir()]
     copied = _copied(url, folder / "copied")
     return Sized(
@@ -149,6 +157,9 @@ def _measured(url: str, writer: str, home: Path, folder: Path, key: str, events:
         complete_mb=whole["mb"],
         complete_bytes=_bytes(folder / "complete"),
         complete_verify_s=whole_checked["seconds"],
+        lines_s=told["seconds"],
+        lines_mb=told["mb"],
+        lines_bytes=(folder / "lines.jsonl").stat().st_size,
         copy_s=copied,
         copy_bytes=(folder / "copied").stat().st_size,
     )
@@ -197,6 +208,11 @@ def lines(found: Sequence[Sized]) -> list[Line]:
             ),
             Line("complete: verification", f"{one.complete_verify_s:.2f} s", "", None, "", None),
             bars.limit("complete: memory of the export", one.complete_mb, MEMORY_MB_MAX, "MB"),
+            Line(
+                "the ledger as lines: rate", f"{one.events / one.lines_s:,.0f} events/s",
+                f"{one.lines_bytes / one.events:,.0f} bytes an event", None, "", None,
+            ),
+            bars.limit("the ledger as lines: memory", one.lines_mb, MEMORY_MB_MAX, "MB"),
         ]  # fmt: skip
     return said
 
