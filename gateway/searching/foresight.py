@@ -38,8 +38,21 @@ class Foresight:
         self._request = request
         self._scope = scope
         self._found: tuple[object, int, Sequence[str], _Near] | None = None
-        self.vector: Vectors | None = None
+        self._problem: CorrigendaError | None = None  # why the question has no vector: nobody waits for that twice
+        self._vector: Vectors | None = None
         self.ahead: Ahead | None = None
+
+    def vector(self, embedder: Embedder) -> Vectors:
+        """Return the question's vector, asked for once. Errors: EMBEDDER_UNAVAILABLE, each time if it was so once."""
+        if self._problem is not None:
+            raise self._problem
+        if self._vector is None:
+            try:
+                self._vector = asked(embedder, self._request.query)
+            except CorrigendaError as error:
+                self._problem = error
+                raise
+        return self._vector
 
     def look(self) -> Ahead | None:
         """Return what is to be read with the head; None where that cannot be told, which is no error here."""
@@ -48,11 +61,10 @@ class Foresight:
         if replica is None or (embedder := self._relay.embedder) is None:
             return None
         try:
-            if self.vector is None:
-                self.vector = asked(embedder, request.query)
+            vector = self.vector(embedder)
             partitions = partitions_of(request.min_trust, self._scope(request))
             edition = replica.edition
-            near = self._relay.neighbours(partitions, self.vector, request.k + SPARE, unchecked=True)
+            near = self._relay.neighbours(partitions, vector, request.k + SPARE, unchecked=True)
             self._found = replica, edition, partitions, near
             first = near if request.why else near[: request.k]
             self.ahead = self._ledger.ahead({item.lineage for item, _ in first if kind_of(item.lineage) == MEMORY})

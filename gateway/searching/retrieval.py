@@ -210,8 +210,7 @@ class Retrieval:
             embedder = self._relay.embedder
             if embedder is None:
                 return None
-            seen = None if sight is None else sight.vector
-            vector = asked(embedder, question.request.query) if seen is None else seen
+            vector = asked(embedder, question.request.query) if sight is None else sight.vector(embedder)
             if not question.is_of_past and (lag := self._lag(owed)):
                 trail.warn(f"index_pending:{lag}")
             return embedder, vector
