@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import psycopg
 
@@ -24,7 +24,7 @@ from ledger.appending import (
 from ledger.clock import Clock
 from ledger.errors import CorrigendaError, UnavailableError, failure, refuse
 from ledger.sealing import Draft, prepare
-from ledger.store import Database
+from ledger.store import Database, Store
 from ledger.storing import Failed, Held, Linked, Storing
 from ledger.verified import VerifiedLedger
 from ledger.waiting import Awaited, Group, Line, Outcome, Waiting, fail
@@ -89,7 +89,7 @@ class Committer:
             time.sleep(0.001)
         store = self._storing.store
         with self._next, self._turn:
-            with store.transaction() as connection:
+            with store.transaction() as connection, self._reading_on(store):
                 row = self._storing.lock(connection)
                 held = Held(connection, row, self._storing)
                 yield held
@@ -98,6 +98,13 @@ class Committer:
                 self._storing.take(held.stored, row)
             if not more:
                 self._storing.keep()
+
+    def _reading_on(self, store: Store) -> AbstractContextManager[None]:
+        """Have what decides read on the connection that holds the head: a pooler may have no second one to give.
+
+        Elsewhere it reads on its own, where a query is one round trip.
+        """
+        return self._ledger.store.through(store) if store.database.pooled else nullcontext()
 
     def settle(self) -> None:
         """Give the anchor what a page with more to come has left."""

@@ -444,6 +444,15 @@ class Store:
         """Return the rows of a query of another floor; asked again where the connection had been lost meanwhile."""
         return self.together([Write(query, {"ledger": self.ledger, **params})])[0]
 
+    @contextmanager
+    def through(self, other: "Store") -> Generator[None]:
+        """Read on the connection of another store of this ledger, inside its transaction, while the block lasts."""
+        own, self.database = self.database, other.database
+        try:
+            yield
+        finally:
+            self.database = own
+
     def together(self, reads: Sequence[Write]) -> list[list[Row]]:
         """Return the rows of each of some queries, in one round trip where each says what its parameters are."""
         alone = not self.database.is_in_transaction
