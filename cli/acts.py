@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from cli import views
 from cli.context import Session
 from cli.output import give, note
+from cli.views import memories
 
 if TYPE_CHECKING:
     from gateway.shapes.replies.writes import Receipt
@@ -20,6 +20,6 @@ KINDS_NOTE = "fact, preference, learning, decision, procedure, task or other"
 
 def give_receipt(session: Session, receipt: "Receipt", *, dry_run: bool) -> None:
     """Answer with what a write did, its warnings on stderr."""
-    give(session, receipt, lambda: views.receipt(receipt, dry_run=dry_run))
+    give(session, receipt, lambda: memories.receipt(receipt, dry_run=dry_run))
     for warning in receipt.warnings:
         note(session, f"warning: {warning}")

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli import columns, correction_views, trace_views, views
 from cli.context import Session, full_id, is_kind, pass_session
 from cli.options import Range, Verb, read_event_type, read_moment, read_range, reads
 from cli.output import flush, give, give_stream, note, print_bytes, print_text, text_only
+from cli.views import columns, corrections, events, memories, traces
 
 if TYPE_CHECKING:
     from gateway.service import Gateway
@@ -42,7 +42,7 @@ def show(session: Session, what: str, raw: bool, min_position: str | None) -> No
         with session.gateway(create=False, replay=False, reach=min_position) as gateway:
             event = gateway.show_event(seq)
             named = _is_named(session, gateway, what)
-        give(session, event, lambda: views.event(event))
+        give(session, event, lambda: events.event(event))
         if named:
             note(session, f"a memory is named {what}, too: `corrigenda memories show {what}` shows that one")
     else:
@@ -66,16 +66,16 @@ def _is_named(session: Session, gateway: "Gateway", word: str) -> bool:
 def _show_item(session: Session, gateway: "Gateway", identifier: str) -> None:
     if is_kind(identifier, "op"):
         trace = gateway.show_trace(identifier)
-        give(session, trace, lambda: views.trace(trace), items="items")
+        give(session, trace, lambda: events.trace(trace), items="items")
     elif is_kind(identifier, "trc"):
         seen = gateway.search_trace(identifier)
-        give(session, seen, lambda: trace_views.trace(seen, paint=session.paint))
+        give(session, seen, lambda: traces.trace(seen, paint=session.paint))
     elif is_kind(identifier, "cor"):
         correction = gateway.show_correction(identifier)
-        give(session, correction, lambda: correction_views.correction(correction, paint=session.paint))
+        give(session, correction, lambda: corrections.correction(correction, paint=session.paint))
     else:
         revision = _revision(gateway, identifier)
-        give(session, revision, lambda: views.revision(revision, paint=session.paint))
+        give(session, revision, lambda: memories.revision(revision, paint=session.paint))
 
 
 def _revision(gateway: "Gateway", identifier: str) -> "Revision":
@@ -194,7 +194,7 @@ class _Shown:
     def __init__(self, session: Session, *, oneline: bool, graph: bool) -> None:
         self._session = session
         self._graph = graph
-        self._text, self._between = (views.event_line, "") if oneline else (views.event, "\n")
+        self._text, self._between = (events.event_line, "") if oneline else (events.event, "\n")
 
     def list(self, bare: "BareGateway", wanted: dict[str, Any], limit: int | None, *, reverse: bool) -> None:
         """Show what there is."""

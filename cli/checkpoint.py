@@ -7,12 +7,12 @@ import sys
 
 import click
 
-from cli import views
 from cli.context import Session, pass_session
 from cli.files import read_earlier, replace
 from cli.options import Noun, Verb, read_bytes
 from cli.output import as_document, give, note
 from cli.progress import metered
+from cli.views import audit
 
 
 @click.group("checkpoint", cls=Noun)
@@ -63,7 +63,7 @@ def show(session: Session, file: bytes) -> None:
     """
     with session.bare(create=False) as bare:
         said = as_document(bare.show_checkpoint(file))
-    give(session, said, lambda: views.checkpoint(said))
+    give(session, said, lambda: audit.checkpoint(said))
 
 
 @checkpoint.command(

@@ -17,7 +17,7 @@ import click
 import msgspec
 import psycopg
 
-from cli.graph import tree
+from cli.views.graph import tree
 from gateway import embedded
 from gateway.bootstrap import open_bare, open_gateway
 from gateway.imports.excerpt import EXCERPT

@@ -5,11 +5,11 @@ from typing import Any, TypeVar
 
 import click
 
-from cli import views
 from cli.context import Session, full_id, pass_session
 from cli.options import Noun, Verb
 from cli.output import give, note
 from cli.progress import metered
+from cli.views import audit
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])  # Any: what click makes of the options
 
@@ -58,7 +58,7 @@ def supersession(
             named, out, complete=complete, as_of=as_of, with_payloads=revealed, recipient=recipient,
             idempotency_key=idempotency_key, progress=meter.show,
         )  # fmt: skip
-    give(session, made, lambda: views.export(made))
+    give(session, made, lambda: audit.export(made))
     for warning in made.warnings:
         note(session, f"warning: {warning}")
 
@@ -128,6 +128,6 @@ def _export(session: Session, act: str, options: dict[str, Any]) -> None:  # Any
         if revealed not in ("all", "none"):
             revealed = [full_id(gateway, one) for one in revealed.split(",")]
         made = getattr(gateway, act)(options.pop("out"), with_payloads=revealed, progress=meter.show, **options)
-    give(session, made, lambda: views.export(made))
+    give(session, made, lambda: audit.export(made))
     for warning in made.warnings:
         note(session, f"warning: {warning}")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from cli import views
 from cli.context import Session, pass_session
 from cli.exits import PARTIAL
 from cli.options import Verb, read_text
 from cli.output import give
 from cli.progress import metered
+from cli.views import upkeep
 
 _FORMS = {".jsonl": "jsonl", ".jsonl.gz": "jsonl", ".tar": "bundle", ".tar.gz": "bundle", ".tgz": "bundle"}
 
@@ -64,7 +64,7 @@ def import_(
             report = gateway.import_lines(path, on_error=on_error, progress=meter.show)
         else:
             report = gateway.import_bundle(path, key, origin=origin, on_error=on_error, progress=meter.show)
-    give(session, report, lambda: views.taken_over(report))
+    give(session, report, lambda: upkeep.taken_over(report))
     if report.rejected:
         context.exit(PARTIAL)
 
@@ -73,7 +73,7 @@ def _import_peps(context: click.Context, session: Session, path: str, on_error: 
     session.require_project()
     with session.gateway() as gateway, metered(session, ("imported", "rows"), ("indexed", "items")) as meter:
         report = gateway.import_peps(path, on_error=on_error, progress=meter.show)
-    give(session, report, lambda: views.imported(report))
+    give(session, report, lambda: upkeep.imported(report))
     if report.rejected:
         context.exit(PARTIAL)
 

@@ -2,10 +2,10 @@
 
 import click
 
-from cli import graph
 from cli.context import Session, full_id, pass_session
 from cli.options import Verb, reads
 from cli.output import give
+from cli.views import graph
 
 _FORMATS = ("tree", "graph", "dot", "json")
 

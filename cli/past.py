@@ -2,10 +2,10 @@
 
 import click
 
-from cli import correction_views, patches, views
 from cli.context import Session, full_id, is_kind, pass_session
 from cli.options import Verb, is_moment, read_at, reads
 from cli.output import give, give_stream, note
+from cli.views import corrections, memories, patches
 
 
 @click.command(
@@ -28,11 +28,11 @@ def history(session: Session, memory: str, patch: bool, min_position: str | None
         identifier = full_id(gateway, memory)
         if is_kind(identifier, "cor"):
             chain = gateway.correction_history(identifier, patch=patch)
-            told = patches.corrections if patch else correction_views.chain
+            told = patches.corrections if patch else corrections.chain
             give(session, chain, lambda: told(chain, paint=session.paint), items="items")
             return
         found = gateway.history(identifier, patch=patch)
-    draw = patches.history if patch else views.history
+    draw = patches.history if patch else memories.history
     give(session, found, lambda: draw(found, paint=session.paint), items="items")
 
 
@@ -60,11 +60,11 @@ def explain(session: Session, what: str, at: str | None, trace: str | None, min_
             if trace is not None:
                 raise click.UsageError("a trace tells of memories, not of corrections; leave out --trace.")
             told = gateway.explain_correction(identifier, at=at)
-            give(session, told, lambda: correction_views.correction(told, paint=session.paint))
+            give(session, told, lambda: corrections.correction(told, paint=session.paint))
             return
         named = {} if trace is None else {"trace": full_id(gateway, trace)}
         story = gateway.explain(identifier, at=at, **named)
-    give(session, story, lambda: views.explanation(story, paint=session.paint))
+    give(session, story, lambda: memories.explanation(story, paint=session.paint))
 
 
 @click.command(

@@ -2,12 +2,12 @@
 
 import click
 
-from cli import views
 from cli.context import Session, pass_session
 from cli.exits import PARTIAL
 from cli.options import Verb
 from cli.output import give
 from cli.progress import metered
+from cli.views import upkeep
 
 _PHASES = (("replayed", "items"), ("tried again", "times"))
 
@@ -28,6 +28,6 @@ def recover(context: click.Context, session: Session, check_only: bool, dry_run:
     parts = {} if only is None else {"only": tuple(part.strip() for part in only.split(","))}
     with session.gateway(create=False, replay=False) as gateway, metered(session, *_PHASES) as meter:
         done = gateway.recover(check_only=check_only, dry_run=dry_run, progress=meter.show, **parts)
-    give(session, done, lambda: views.recovery(done, changes=not (check_only or dry_run)))
+    give(session, done, lambda: upkeep.recovery(done, changes=not (check_only or dry_run)))
     if not done.ok:
         context.exit(PARTIAL)

@@ -2,10 +2,10 @@
 
 import click
 
-from cli import views
 from cli.context import Session, pass_session
 from cli.options import Verb, reads
 from cli.output import give
+from cli.views import upkeep
 
 
 @click.command(cls=Verb, epilog="\b\nExample:\n  corrigenda status -o json")
@@ -15,4 +15,4 @@ def status(session: Session, min_position: str | None) -> None:
     """Show the ledger and what is derived from it, on one screen."""
     with session.bare(create=False, reach=min_position) as bare:
         found = bare.status()
-    give(session, found, lambda: views.status(found))
+    give(session, found, lambda: upkeep.status(found))

@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli import trace_views, views
 from cli.context import Session, full_id, is_kind, pass_session
 from cli.options import Noun, Verb, reads
 from cli.output import give, give_stream, note
 from cli.text import count
+from cli.views import events
+from cli.views import traces as views
 
 if TYPE_CHECKING:
     from gateway.shapes.replies.traces import TraceSummary
@@ -75,10 +76,10 @@ def show(session: Session, trace: str, min_position: str | None) -> None:
         identifier = full_id(gateway, trace)
         if is_kind(identifier, "op"):
             stored = gateway.show_trace(identifier)
-            give(session, stored, lambda: views.trace(stored), items="items")
+            give(session, stored, lambda: events.trace(stored), items="items")
             return
         found = gateway.search_trace(identifier)
-    give(session, found, lambda: trace_views.trace(found, paint=session.paint))
+    give(session, found, lambda: views.trace(found, paint=session.paint))
 
 
 @traces.command(
@@ -97,4 +98,4 @@ def sweep(session: Session, dry_run: bool) -> None:
 
 
 def _line(session: Session, item: "TraceSummary") -> str:
-    return trace_views.listed(item, wide=session.output == "wide")
+    return views.listed(item, wide=session.output == "wide")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli import views
 from cli.context import Session, pass_session
 from cli.options import Range, Verb, read_bytes, read_range, read_text, reads
 from cli.output import as_document, give
 from cli.progress import metered
+from cli.views import audit
 
 if TYPE_CHECKING:
     from gateway.shapes.replies.audit import Verification
@@ -90,7 +90,7 @@ def verify(
     if index or everything:
         report = _with_index(session, report)
     found = as_document(report)
-    give(session, report, lambda: views.verification(found, paint=session.paint))
+    give(session, report, lambda: audit.verification(found, paint=session.paint))
     context.exit(found["exit_code"])
 
 
@@ -117,5 +117,5 @@ def _verify_bundle(session: Session, path: str | None, key: str | None, origin: 
 
     with metered(session, ("verified", "parts")) as meter:
         found = verify_bundle(path, key, origin=origin, progress=meter.show)
-    give(session, found, lambda: views.bundle(found, paint=session.paint))
+    give(session, found, lambda: audit.bundle(found, paint=session.paint))
     return found.exit_code

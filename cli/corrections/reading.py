@@ -4,11 +4,11 @@ from typing import Any
 
 import click
 
-from cli import correction_views as views
 from cli.acts import CURSOR_NOTE
 from cli.context import Session, full_id, pass_session
 from cli.options import Verb, read_moment, reads
 from cli.output import give, give_stream, note, note_next
+from cli.views import corrections
 
 _SINCE = click.option(
     "--since", callback=read_moment, metavar="TIME", help="Only those recorded at this time or later."
@@ -32,7 +32,7 @@ def show(session: Session, correction: str, min_position: str | None) -> None:
     """Show one correction, whatever its state."""
     with session.gateway(create=False, replay=False, reach=min_position) as gateway:
         found = gateway.show_correction(full_id(gateway, correction))
-    give(session, found, lambda: views.correction(found, paint=session.paint))
+    give(session, found, lambda: corrections.correction(found, paint=session.paint))
 
 
 @click.command(
@@ -79,11 +79,11 @@ def list_(
         raise click.UsageError("--cursor goes on with a page; give --limit too.")
     with session.gateway(create=False, replay=False, reach=min_position) as gateway:
         if limit is None:
-            shown = give_stream(session, gateway.list_corrections(session=conversation, **asked), views.line)
+            shown = give_stream(session, gateway.list_corrections(session=conversation, **asked), corrections.line)
             further = None
         else:
             page = gateway.page_corrections(session=conversation, limit=limit, cursor=cursor, **asked)
-            give(session, page, lambda: "\n".join(map(views.line, page.items)), items="items")
+            give(session, page, lambda: "\n".join(map(corrections.line, page.items)), items="items")
             shown, further = len(page.items), page.next_cursor
     if not shown:
         note(session, "no such corrections")
@@ -120,7 +120,7 @@ def stats(
     session.require_project()
     with session.gateway(create=False, replay=False, reach=min_position) as gateway:
         found = gateway.correction_stats(agent=agent, since=since, by=by, period=period)
-    give(session, found, lambda: views.stats(found))
+    give(session, found, lambda: corrections.stats(found))
 
 
 @click.command(
@@ -141,5 +141,5 @@ def eval_cases(session: Session, agent: str | None, min_position: str | None) ->
     session.require_project()
     with session.gateway(create=False, replay=False, reach=min_position) as gateway:
         found = gateway.eval_cases(agent=agent)
-    if not give_stream(session, found, views.eval_case):
+    if not give_stream(session, found, corrections.eval_case):
         note(session, "no active correction was recorded with its --original-input")

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli import correction_views as views
 from cli.acts import TEXT_NOTE
 from cli.context import Session, pass_session
 from cli.exits import UNAVAILABLE
 from cli.options import Verb, read_text, reads
 from cli.output import give, note
+from cli.views import corrections
 
 if TYPE_CHECKING:
     from gateway.shapes.replies.corrections import Rendered
@@ -52,11 +52,11 @@ def search(
     session.require_project()
     with session.gateway(create=False) as gateway:
         found = gateway.search_corrections(query, session=conversation, min_position=min_position, **asked)
-    give(session, found, lambda: views.hits(found), items="hits")
+    give(session, found, lambda: corrections.hits(found), items="hits")
     for warning in found.warnings:
         note(session, f"warning: {warning}")
     if found.empty_reason:
-        note(session, views.empty(found.empty_reason))
+        note(session, corrections.empty(found.empty_reason))
 
 
 @click.command(

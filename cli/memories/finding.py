@@ -4,11 +4,11 @@ from typing import Any
 
 import click
 
-from cli import views
 from cli.acts import KINDS_NOTE, TEXT_NOTE
 from cli.context import Session, pass_session
 from cli.options import Verb, read_at, read_moment, read_text, reads
 from cli.output import give, note
+from cli.views import memories
 
 _CONTEXT_HELP = (
     "A fact of the place, for memories with conditions: directory, worktree, projectId or sessionId; repeatable. "
@@ -83,8 +83,8 @@ def search(
     session.require_project()
     with session.gateway(create=False) as gateway:
         found = gateway.search(query, session=conversation, min_position=min_position, **rest)
-    give(session, found, lambda: views.search(found, paint=session.paint), items="hits")
+    give(session, found, lambda: memories.search(found, paint=session.paint), items="hits")
     for warning in found.warnings:
         note(session, f"warning: {warning}")
     if found.empty_reason:
-        note(session, views.empty(found.empty_reason, found.warnings))
+        note(session, memories.empty(found.empty_reason, found.warnings))

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli import views
 from cli.acts import CURSOR_NOTE, KINDS_NOTE, REV_NOTE
 from cli.context import Session, full_id, pass_session
 from cli.options import Verb, reads
 from cli.output import give, give_stream, note, note_next
+from cli.views import memories
 
 if TYPE_CHECKING:
     from gateway.shapes.replies.memories import Revision
@@ -83,8 +83,8 @@ def show(session: Session, rev: str, min_position: str | None) -> None:
     """Show REV."""
     with session.gateway(create=False, replay=False, reach=min_position) as gateway:
         found = gateway.show(full_id(gateway, rev))
-    give(session, found, lambda: views.revision(found, paint=session.paint))
+    give(session, found, lambda: memories.revision(found, paint=session.paint))
 
 
 def _line(session: Session, item: "Revision") -> str:
-    return views.listed(item, wide=session.output == "wide", paint=session.paint)
+    return memories.listed(item, wide=session.output == "wide", paint=session.paint)

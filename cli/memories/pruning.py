@@ -4,10 +4,10 @@ from typing import Any
 
 import click
 
-from cli import views
 from cli.context import Session, pass_session
 from cli.options import Verb
 from cli.output import give
+from cli.views import memories
 
 
 @click.command(
@@ -30,4 +30,4 @@ def prune(session: Session, older_than: str, dry_run: bool, **how: Any) -> None:
     session.require_project()
     with session.gateway() as gateway:
         done = gateway.prune(older_than, dry_run=dry_run, **how)
-    give(session, done, lambda: views.pruned(done, dry_run=dry_run))
+    give(session, done, lambda: memories.pruned(done, dry_run=dry_run))

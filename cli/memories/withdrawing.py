@@ -4,11 +4,11 @@ from typing import Any
 
 import click
 
-from cli import views
 from cli.acts import REV_NOTE, give_receipt
 from cli.context import Session, full_id, pass_session
 from cli.options import Verb, writes
 from cli.output import give
+from cli.views import memories
 
 
 @click.command(cls=Verb, epilog=f'{REV_NOTE}\n\n\b\nExample:\n  corrigenda memories retire pep-241 --reason "outdated"')
@@ -54,7 +54,7 @@ def revoke(session: Session, rev: str, dry_run: bool, **how: Any) -> None:  # An
     if dry_run:
         with session.gateway() as gateway:
             impact = gateway.revoke(full_id(gateway, rev), dry_run=True, **how)
-        give(session, impact, lambda: views.impact(impact))
+        give(session, impact, lambda: memories.impact(impact))
     else:
         with session.gateway() as gateway:
             receipt = gateway.revoke(full_id(gateway, rev), dry_run=False, **how)

@@ -1,6 +1,6 @@
 """Who vouches for what, and that a search for what is verified finds it from then on."""
 
-from cli import views
+from cli.views import memories
 from tests.house import last_position, refused
 from tests.integration.conftest import Here
 
@@ -85,7 +85,7 @@ def test_what_somebody_vouched_with_is_shown(open_here: Here) -> None:
     story = ana.explain("crane")
     assert (story.evidence, [entry.evidence for entry in story.audit]) == ((plate, log), [(), (plate, log)])
     assert ana.explain("crane", at=before).evidence == ()
-    told = views.explanation(story)
+    told = memories.explanation(story)
     assert told.count(plate) == told.count(log) == 2
     ana.correct("crane", "the crane lifts ten tonnes")
     assert (ana.show("crane").evidence, ana.show(first.revision_id or "").evidence) == ((), (plate, log))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cli import views
+from cli.views import upkeep
 from corrigenda import CorrigendaError
 from gateway.audit import signing
 from gateway.shapes.replies.upkeep import Status
@@ -137,11 +137,11 @@ def test_an_unusable_anchor(begun: Here, damage: str) -> None:
 
 def test_status_as_text_is_one_screen(begun: Here) -> None:
     """In text each state has a line that says what it means."""
-    text = views.status(status_of(begun))
+    text = upkeep.status(status_of(begun))
     assert "ok, path: " in text.replace("\n", " ") and "trust: opening" in " ".join(text.split())
     begun.broken = True
     cut(begun, last_position(begun.ledger_url))
-    assert "lost entries" in " ".join(views.status(status_of(begun)).split())
+    assert "lost entries" in " ".join(upkeep.status(status_of(begun)).split())
 
 
 # ---------------------------------------------------------------- signing

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli import correction_views, graph, patches
+from cli.views import corrections, graph, patches
 from gateway.service import Gateway
 from gateway.shapes.replies.corrections import PatchedCorrection
 from gateway.shapes.replies.past import Change
@@ -44,7 +44,7 @@ def test_a_history_is_the_whole_chain_whichever_is_named(gateway: Gateway, chain
     )  # fmt: skip
     text = patches.corrections(found)
     assert [text.index(one) for one in chain] == sorted(text.index(one) for one in chain)
-    assert correction_views.chain(plain).count("superseded by") == 2
+    assert corrections.chain(plain).count("superseded by") == 2
 
 
 def test_a_correction_is_told_as_it_stood(gateway: Gateway, chain: list[str]) -> None:
@@ -55,7 +55,7 @@ def test_a_correction_is_told_as_it_stood(gateway: Gateway, chain: list[str]) ->
     then = gateway.explain_correction(chain[0], at=now.audit[-1].seq - 1)
     assert (then.state, then.superseded_by, len(then.audit)) == ("active", None, 1)
     assert then.at_position is not None
-    assert f"As it stood at position {then.at_position}." in correction_views.correction(then)
+    assert f"As it stood at position {then.at_position}." in corrections.correction(then)
     with refused("CORRECTION_NOT_FOUND"):
         gateway.explain_correction(chain[0], at=now.position - 1)
 

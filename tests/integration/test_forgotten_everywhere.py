@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 import pytest
 
-from cli import graph
+from cli.views import graph
 from gateway.service import Gateway
 
 SECRET = "zanzibar"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 import corrigenda
-from cli import graph
+from cli.views import graph
 from gateway.service import Gateway
 from ledger.store import Store
 from tests.conftest import fresh_database

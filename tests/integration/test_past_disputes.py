@@ -1,7 +1,7 @@
 """The past and the graph of memories that were forgotten or contested: what is no longer shown stays walkable."""
 
 import corrigenda
-from cli import graph, patches
+from cli.views import graph, patches
 from gateway.service import Gateway
 
 SECRET = "the vault code is 4711"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import corrigenda
-from cli import graph
+from cli.views import graph
 from gateway.service import Gateway
 from tests.house import refused
 

@@ -1,6 +1,6 @@
 """A learning that a correction retired says by which, wherever it is shown, until it is restored."""
 
-from cli import views
+from cli.views import memories
 from gateway.service import Gateway
 from gateway.shapes.replies.memories import ListedRevision
 from tests.house import WORDS
@@ -21,8 +21,8 @@ def test_an_invalidated_learning_names_the_correction(gateway: Gateway) -> None:
     assert [(act.retired_by, act.similarity) for act in listed.audit] == [(None, None), (correction, near)]
     assert gateway.show(other).retired_by is None
     words = f"retired by correction {correction}, similarity {float(near):.2f}"
-    assert words in views.explanation(story) and words in views.listed(listed)
-    assert f"correction {correction}" in views.revision(gateway.show(learning))
+    assert words in memories.explanation(story) and words in memories.listed(listed)
+    assert f"correction {correction}" in memories.revision(gateway.show(learning))
 
 
 def test_a_restored_learning_is_retired_by_nothing(gateway: Gateway) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from cli_hands import Stub, corrigenda, install, item, refused
 
-from cli import columns
+from cli.views import columns
 
 
 def drawn(*events: tuple[int, str], last: bool = True, text: str = "{seq}") -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from cli_hands import corrigenda, install, lineage
 
-from cli import graph
+from cli.views import graph
 from gateway.shapes.replies.lineages import Lineage, LineageEdge, LineageNode
 
 Draw = Callable[[Lineage], str]

@@ -25,7 +25,7 @@ from cli_hands import (
     verify_report,
 )
 
-from cli import views
+from cli.views import audit, memories
 from gateway.shapes.replies import log as log_replies
 from gateway.shapes.replies import past as past_replies
 from gateway.shapes.replies import upkeep as upkeep_replies
@@ -196,11 +196,11 @@ def test_what_was_erased_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     """A revision whose text was destroyed says so, on a page and in a line, and its event says it of the payload."""
     install(monkeypatch, show=revision(state="erased", content=None, content_hash=None))
     assert "(its content was erased)" in corrigenda("show", MEM).out
-    assert "(erased)" in views.listed(revision(state="erased", content=None))
+    assert "(erased)" in memories.listed(revision(state="erased", content=None))
     empty: dict[str, Any] = dict.fromkeys(("log", "prev_b3", "stream_prev_b3", "seal", "leaf"), "x")
     rest: dict[str, Any] = {"op_index": 0, "op_count": 1, "payload_sha256": "f" * 64, "payload_len": 9, "facts": {}}
     gone = log_replies.EventDetail(**msgspec.structs.asdict(item(7)), **empty, **rest, payload=None, erased=True)
     install(monkeypatch, show_event=gone)
     assert "  payload\n  │ (erased)" in corrigenda("show", "7").out
     report = {"ok": True, "checks": {}, "events": 9, "size": 9, "erased": 2, "exit_code": 0}
-    assert views.verification(report).endswith("ledger size 9, 2 payloads erased with certificate")
+    assert audit.verification(report).endswith("ledger size 9, 2 payloads erased with certificate")

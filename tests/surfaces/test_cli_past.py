@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from cli_hands import MEM, NEXT, REV, T1, T2, corrigenda, explanation, install, refused, revision
 
-from cli import patches, views
+from cli.views import memories, patches
 from gateway.shapes.replies import lineages as lineages_replies
 from gateway.shapes.replies import memories as memories_replies
 from gateway.shapes.replies import past as past_replies
@@ -130,8 +130,8 @@ class TestReading:
 
     def test_an_explanation_says_when_it_was_so(self) -> None:
         """`explain --at` names the position that it answers for, under the title."""
-        assert views.explanation(explanation(at_position=7)).splitlines()[1] == "As it stood at position 7."
-        assert "As it stood" not in views.explanation(explanation())
+        assert memories.explanation(explanation(at_position=7)).splitlines()[1] == "As it stood at position 7."
+        assert "As it stood" not in memories.explanation(explanation())
 
     def test_a_patch_names_each_field(self) -> None:
         """Metadata is one line a field, the content its lines, behind a gutter."""

@@ -20,7 +20,8 @@ from cli_hands import (
     verify_report,
 )
 
-from cli import text, views
+from cli import text
+from cli.views import audit, events, memories, upkeep
 from gateway.shapes.replies import past as past_replies
 from gateway.shapes.replies import searches as searches_replies
 
@@ -56,11 +57,11 @@ class TestTexts:
     @pytest.mark.parametrize("trust", ["verified", "unverified"])
     def test_a_hit_says_how_far_it_is_trusted(self, trust: str) -> None:
         """LM-02: every hit carries the word verified or unverified."""
-        assert views.hits(search(hit(trust=trust))).splitlines()[1] == f"  {trust}, score 0.831"
+        assert memories.hits(search(hit(trust=trust))).splitlines()[1] == f"  {trust}, score 0.831"
 
     def test_a_hit_shows_what_the_next_command_needs(self) -> None:
         """A hit names its memory and its revision, keeps the lines of its content, and says why it was found."""
-        told = views.hits(search(hit(content="two\nlines"), hit(rank=2)))
+        told = memories.hits(search(hit(content="two\nlines"), hit(rank=2)))
         first, second = told.split("\n\n")
         assert first.splitlines()[0] == f"1  {MEM}  {REV}"
         assert first.splitlines()[2:] == ["  │ two", "  │ lines", "  why: near"]
@@ -68,19 +69,21 @@ class TestTexts:
 
     def test_a_hit_of_the_past_says_where_it_stands_now(self) -> None:
         """LM-02: the trust is always said, and the state where it is not active any more."""
-        assert views.hits(search(hit())).splitlines()[1].startswith("  unverified, score")
-        assert views.hits(search(hit(state="superseded"))).splitlines()[1].startswith("  superseded, unverified, score")
+        assert memories.hits(search(hit())).splitlines()[1].startswith("  unverified, score")
+        assert (
+            memories.hits(search(hit(state="superseded"))).splitlines()[1].startswith("  superseded, unverified, score")
+        )
 
     def test_what_was_left_out_is_told_after_the_hits(self) -> None:
         """Each is named with the rule that left it out; without any there is no heading."""
         left = searches_replies.Excluded(memory_id="home", revision_id=REV, score=0.5, reason="its kind is \x1b task")
-        told = views.search(search(hit(), excluded=(left,)))
+        told = memories.search(search(hit(), excluded=(left,)))
         assert told.split("\n\n")[1].splitlines() == [
             "left out:",
             f"  home  {REV}  score 0.500: its kind is \\x1b task",
         ]
-        assert views.search(search(hit(), excluded=())) == views.hits(search(hit()))
-        assert views.search(search(excluded=(left,))).startswith("left out:")
+        assert memories.search(search(hit(), excluded=())) == memories.hits(search(hit()))
+        assert memories.search(search(excluded=(left,))).startswith("left out:")
 
     def test_nothing_found_is_said_aside(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Without hits stdout is empty and stderr names the reason; `-q` is silent."""
@@ -103,19 +106,19 @@ class TestTexts:
     )
     def test_an_empty_answer_says_what_to_do(self, reason: str, advice: str) -> None:
         """Every reason for an empty answer is a sentence of its own with what to do next."""
-        told = views.empty(reason)
+        told = memories.empty(reason)
         assert told.startswith("nothing found: ") and advice in told and "_" not in told.split("CORRIGENDA_")[0]
 
     def test_a_receipt(self) -> None:
         """A receipt tells the outcome, the position and the ids."""
-        told = views.receipt(receipt(superseded=(REV,), revision_id=NEXT))
+        told = memories.receipt(receipt(superseded=(REV,), revision_id=NEXT))
         assert told.splitlines()[0] == "stored at 4: memory.remembered.v1"
         assert [line.split()[0] for line in told.splitlines()[1:]] == ["memory", "revision", "superseded", "trace"]
 
     def test_a_dry_run(self) -> None:
         """A dry run cannot be taken for a receipt, whether it would have changed something or not."""
-        assert views.receipt(receipt(), dry_run=True).startswith("would be stored at 4: memory.remembered.v1\n")
-        assert views.receipt(receipt(events=()), dry_run=True).startswith("would change nothing\n")
+        assert memories.receipt(receipt(), dry_run=True).startswith("would be stored at 4: memory.remembered.v1\n")
+        assert memories.receipt(receipt(events=()), dry_run=True).startswith("would change nothing\n")
 
     def test_a_dry_run_is_told_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """That nothing was stored is said on stderr, once, and not again on stdout."""
@@ -126,12 +129,12 @@ class TestTexts:
 
     def test_a_replayed_receipt(self) -> None:
         """A replay is told apart from a first answer."""
-        assert "used before" in views.receipt(receipt(replayed=True))
+        assert "used before" in memories.receipt(receipt(replayed=True))
 
     def test_history_is_one_block_per_revision(self) -> None:
         """Every revision is a block of its own, in the order of the answer."""
         items = (revision(version=1), revision(version=2, content=None))
-        blocks = views.history(past_replies.History(memory_id=MEM, items=items, position=9, incarnation=0)).split(
+        blocks = memories.history(past_replies.History(memory_id=MEM, items=items, position=9, incarnation=0)).split(
             "\n\n"
         )
         assert [block.split("  ")[1] for block in blocks] == ["version 1", "version 2"]
@@ -139,7 +142,7 @@ class TestTexts:
 
     def test_an_explanation_names_the_successor_and_the_reason(self) -> None:
         """The story says what took its place, where the lineage stands, who acted and why."""
-        story = views.explanation(explanation())
+        story = memories.explanation(explanation())
         lead = f"Superseded by {NEXT}, by human:ana, at 2026-01-03T03:04:05.000Z (position 5): moved in May."
         assert story.splitlines()[1] == lead
         assert f"began with {REV}; the head is {NEXT}." in story
@@ -153,13 +156,13 @@ class TestTexts:
             "before": {"tags": ["old", "b"], "valid_to": None},
             "after": {"tags": [], "valid_to": "\x1b[2K"},
         }
-        story = views.explanation(explanation(audit=(moved("metadata.patched.v1", patch=patch),)))
+        story = memories.explanation(explanation(audit=(moved("metadata.patched.v1", patch=patch),)))
         assert f"      {REV}: tags old, b → none\n" in story
         assert f"      {REV}: valid_to none → \\x1b[2K" in story
 
     def test_an_explanation_without_a_head(self) -> None:
         """A headless lineage is told to serve nothing."""
-        assert "no head now" in views.explanation(explanation(head=None))
+        assert "no head now" in memories.explanation(explanation(head=None))
 
     def test_an_explanation_of_what_was_revoked(self) -> None:
         """A revoked revision's story begins with who revoked it, when and why, whatever happened before and after."""
@@ -183,11 +186,11 @@ class TestTexts:
             ),
         )
         lead = "Revoked by human:ana at 2026-01-03T03:04:05.000Z (position 5): the source was forged.\\nReally."
-        assert views.explanation(told).splitlines()[1] == lead
+        assert memories.explanation(told).splitlines()[1] == lead
 
     def test_an_explanation_of_a_head(self) -> None:
         """What stands is said to stand, and how far it is trusted."""
-        told = views.explanation(explanation(state="active", head=REV, superseded_by=(), superseded_at=None))
+        told = memories.explanation(explanation(state="active", head=REV, superseded_by=(), superseded_at=None))
         assert told.splitlines()[1] == "Active, unverified: it is the head of its memory."
 
     def test_one_line_per_event(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +201,7 @@ class TestTexts:
 
     def test_the_lines_of_the_log_are_aligned(self) -> None:
         """The actor begins in the same column, whatever the stream's id and however exact the time."""
-        lines = [views.event_line(item(4, at=at, stream=s)) for at in (T2, ZERO) for s in (MEM, "name_" + "0" * 32)]
+        lines = [events.event_line(item(4, at=at, stream=s)) for at in (T2, ZERO) for s in (MEM, "name_" + "0" * 32)]
         assert len({line.index("human:ana") for line in lines}) == 1
         assert "name_000000000000000…  #0" in lines[1]
 
@@ -221,25 +224,25 @@ class TestTexts:
         report = verify_report(
             ok=False, exit_code=10, chain={"status": "failed", "first_bad_position": 7, "expected": "a", "found": "b"}
         )
-        lines = views.verification(report).splitlines()
+        lines = audit.verification(report).splitlines()
         assert lines[1].split()[:2] == ["chain", "failed"] and "first at 7; expected a; found b" in lines[1]
         assert lines[-1] == "NOT OK: 12 events, ledger size 12; exit 10"
 
     def test_what_was_not_checked_takes_one_line(self) -> None:
         """The checks that this version does not make share one line, before the verdict."""
-        lines = views.verification(verify_report(anchor={"status": "skipped", "why": "not built"})).splitlines()
+        lines = audit.verification(verify_report(anchor={"status": "skipped", "why": "not built"})).splitlines()
         assert lines[0].split() == ["canonical", "ok"]
         assert lines[1:] == ["not checked: tree, anchor", "ok: 12 events, ledger size 12"]
 
     def test_one_of_a_thing(self) -> None:
         """One event is not `1 events`."""
-        said = views.verification({**verify_report(), "events": 1})
+        said = audit.verification({**verify_report(), "events": 1})
         assert said.endswith("ok: 1 event read, 11 not read, ledger size 12")
         assert [text.count(n, "row") for n in (0, 1, 2, 1000)] == ["0 rows", "1 row", "2 rows", "1,000 rows"]
 
     def test_a_status(self) -> None:
         """One fact or part per line, in 80 columns; of the head its beginning, of the embedder its model."""
-        told = views.status(status(problem="x" * 20 + " y" * 60))
+        told = upkeep.status(status(problem="x" * 20 + " y" * 60))
         rows = dict(line.split(":", 1) for line in told.splitlines() if not line.startswith(" "))
         assert {name: rows[name].strip() for name in ("size", "head", "revisions", "outbox")} == {
             "size": "12",
@@ -254,7 +257,7 @@ class TestTexts:
     @pytest.mark.parametrize(("chain", "first"), [("broken", True), ("unverified", True), ("ok", False)])
     def test_a_chain_that_is_not_well_comes_first(self, chain: str, first: bool) -> None:
         """A status whose chain is broken or unverified says so before anything else."""
-        told = views.status(status(chain=chain, problem=None if chain == "ok" else "at 7"))
+        told = upkeep.status(status(chain=chain, problem=None if chain == "ok" else "at 7"))
         assert (told.startswith("chain:") and told.splitlines()[0].endswith(f"{chain}: at 7")) == first
         assert told.count("chain:") == 1
 
@@ -263,4 +266,4 @@ class TestTexts:
         assert text.moment(ZERO) == "2026-01-02T03:04:05Z"
         assert text.moment("2026-01-02T03:04:05.123456Z") == "2026-01-02T03:04:05.123Z"
         assert text.moment("soon\x1b") == "soon\\x1b"
-        assert "2026-01-02T03:04:05Z at 4" in views.revision(revision(recorded_at=ZERO))
+        assert "2026-01-02T03:04:05Z at 4" in memories.revision(revision(recorded_at=ZERO))

@@ -1,11 +1,11 @@
-"""Differences as people read them: fields before and after, contents line by line. Pure, as `views` is."""
+"""Differences as people read them: fields before and after, contents line by line. Pure, as all views are."""
 
 import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
-from cli.correction_views import standing
 from cli.text import Paint, block, inert, moment, plain
+from cli.views.corrections import standing
 
 if TYPE_CHECKING:
     from gateway.shapes.replies.corrections import Correction, CorrectionHistory, PatchedCorrection
