@@ -6,16 +6,16 @@ Nothing here decides or serves a memory. With `create=False` it makes nothing: n
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any
 
 import msgspec
 
 from gateway.audit import anchors, checkpoints, signing
-from gateway.embedded import Say, Server, attach, locate
+from gateway.embedded import Say, locate
 from gateway.reading.following import Waiting
 from gateway.reading.listing import Listing, Wanted
 from gateway.scope.streams import find_streams
-from gateway.settings import Settings, read_settings
+from gateway.settings import read_settings
 from gateway.shapes.positions import no_event, parse_position, wait_until_at
 from gateway.shapes.replies.audit import Verification
 from gateway.shapes.replies.log import LogItem
@@ -24,18 +24,19 @@ from gateway.shapes.replies.upkeep import Status
 from gateway.traces import sweeping
 from gateway.upkeep import checks, index_report, models, roles
 from gateway.upkeep.survey import survey
+from gateway.upkeep.tables import Role, Tables
 from ledger import keys
 from ledger.anchor import Anchor
 from ledger.appending import PROJECTOR_VERSION
 from ledger.census import holds_ledger
 from ledger.clock import system_clock
 from ledger.codec import read_entry
-from ledger.digest import LedgerKeys, link
+from ledger.digest import link
 from ledger.errors import CorrigendaError, IntegrityError, failure
 from ledger.governance import LedgerOpened
 from ledger.opening import attach as attach_ledger
-from ledger.opening import find_ledger, init_ledger, kept_anchor, missing, open_ledger
-from ledger.store import Database, Store
+from ledger.opening import find_ledger, init_ledger
+from ledger.store import Store
 from ledger.verified import VerifiedLedger
 from ledger.verify import verify
 from migrations import LATEST
@@ -44,30 +45,10 @@ from projections.replicas import sweep
 
 WALKED_EVENTS_MAX = 50_000
 Document = dict[str, Any]  # Any: JSON
-Role = Literal["owner", "writer"]
 
 
-class BareGateway:
+class BareGateway(Tables):
     """One tenant's tables, unchecked. A context manager."""
-
-    def __init__(self, settings: Settings, *, create: bool, say: Say | None = None) -> None:
-        self._settings = settings
-        self._create = create
-        self._say = say
-        self._server: Server | None = None
-        self._database: Database | None = None
-        self._owner: Database | None = None
-        self._store: Store | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for database in (self._database, self._owner):
-            if database is not None:
-                database.close()
-        if self._server is not None:
-            self._server.close()
 
     # ---------------------------------------------------------------- the database
 
@@ -336,39 +317,6 @@ class BareGateway:
 
     # ---------------------------------------------------------------- inside
 
-    def _connected(self) -> Database:
-        if self._database is None:
-            url = self._settings.database_url
-            revive = self._attached if url is None else None
-            self._database = Database(url or self._attached(), pooled=self._settings.pooled, revive=revive)
-        return self._database
-
-    def _attached(self) -> str:
-        """Return where the embedded server is, started if it does not run (any more)."""
-        anchors.check_server(self._settings)
-        left, self._server = (
-            self._server,
-            attach(
-                self._settings.home,
-                grace_s=self._settings.embedded_grace_s,
-                create=self._create,
-                say=self._say,
-                postgres_bin=self._settings.postgres_bin,
-            ),
-        )
-        if left is not None:
-            left.close()
-        return self._server.dsn
-
-    def _as_owner(self) -> Database:
-        """Return the database as its owner, where we know who that is: on our own server; else as the URL has it."""
-        database = self._connected()
-        if self._server is None:
-            return database
-        if self._owner is None:
-            self._owner = Database(self._server.owner_dsn)
-        return self._owner
-
     def _older_models(self) -> Document:
         """Return what is to be done before the tenant's ledger can be written, if older projectors wrote its models."""
         with suppress(CorrigendaError):  # what else is wrong with it is not for a migration to say
@@ -383,36 +331,6 @@ class BareGateway:
             return {}
         return {"next": roles.NEXT, "sql": roles.login_statements()}
 
-    def _checked(self) -> Database:
-        """Return the database, its schema this version's; on our own server it is brought to that where it may be."""
-        database = self._connected()
-        owner_url = None if self._server is None else self._server.owner_dsn
-        if self._create and owner_url is not None:
-            roles.ensure_migrated(database, owner_url)
-        roles.check_schema(database, owner_url)
-        return database
-
-    def _opened(self) -> Store:
-        """Return the tenant's tables; without a ledger in them, NOT_CONFIGURED."""
-        if self._store is None:
-            database, kept = self._checked(), kept_anchor(self._settings.anchors)
-            ledger = find_ledger(database, self._settings.tenant)
-            if ledger is None and self._create:
-                settings = self._settings
-                made = open_ledger(
-                    database,
-                    tenant=settings.tenant,
-                    files=settings.keys,
-                    anchors=settings.anchors,
-                    clock=system_clock,
-                )
-                made.close()
-                ledger = made.store.ledger
-            if ledger is None:
-                raise missing(database, self._settings.tenant, kept)
-            self._store = Store(database, ledger)
-        return self._store
-
     def _holds_a_ledger(self) -> bool:
         """Report whether the database holds a ledger, anybody's; a server of ours that was never made holds none."""
         if self._settings.database_url is None and locate(self._settings.home) is None:
@@ -420,12 +338,6 @@ class BareGateway:
         if self.schema_current() is None:
             return False
         return holds_ledger(self._connected())
-
-    def _keys(self) -> LedgerKeys | None:
-        """Return the ledger's keys, or None if there is no key file that can be used."""
-        with suppress(CorrigendaError):
-            return keys.read_ledger_key(self._settings.keys.ledger).for_ledger(self._opened().ledger)
-        return None
 
     def _chain(self, last: int) -> tuple[str, str | None]:
         """Return what a walk of the chain says, where it is short enough to be walked for a status."""
