@@ -352,7 +352,8 @@ FORGED: dict[str, Case] = {
     "folder_for_a_file": replaced("checkpoint", lambda place, aside: place.mkdir()),
     "listing_folder": replaced("files", lambda place, aside: place.mkdir()),
     "only_a_pipe": Case(_only_a_pipe),
-    "deep_folders": Case(lambda made: (made.path / "/".join(["x"] * 500)).mkdir(parents=True), alone=0),
+    "deep_folders": Case(lambda made: (made.path / "/".join(["x"] * 500)).mkdir(parents=True)),
+    "empty_folder": Case(lambda made: (made.path / "empty").mkdir()),
     "huge_file": _sparse("chain.jsonl", BIG),
     "huge_listing": _sparse("files", BIG),
     "long_listing": Case(lambda made: (made.path / "files").write_bytes(b"a\n" * (30 << 20))),
@@ -436,8 +437,8 @@ SIGNED: dict[str, Case] = {
     "erasure_invented": with_file(
         "erasures.ndjson", b'{"seq":1,"erasure":"era_01JZ8Q0000000000000000000E","erased_by":2,"certified_by":3}\n'),
     "erasures_too_deep": with_file("erasures.ndjson", b"[" * MANY),
-    "chain_too_deep": with_file("chain.jsonl", b"[" * MANY, alone=0),  # which the small program does not read
-    "chain_of_nothing": with_file("chain.jsonl", b"", alone=0),
+    "chain_too_deep": with_file("chain.jsonl", b"[" * MANY),
+    "chain_of_nothing": with_file("chain.jsonl", b""),
 }  # fmt: skip
 
 PACKED: dict[str, Case] = {

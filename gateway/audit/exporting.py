@@ -6,7 +6,6 @@ asked for: nothing is handed out of which the ledger does not know.
 
 import os
 import secrets
-import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -20,7 +19,7 @@ from gateway.reading.reader import Reader
 from gateway.scope.names import Names
 from gateway.scope.states import States
 from ledger import notes
-from ledger.bundle.writing import Contents, Exported, erased_of, fill, place
+from ledger.bundle.writing import Contents, Exported, discard, erased_of, fill, place
 from ledger.chain import broken
 from ledger.clock import Clock, stamp
 from ledger.errors import failure, refuse
@@ -99,19 +98,8 @@ class Exporting:
         `progress` is told how many events were read, how many entries of a whole log were written, and how many events
         were proven; and of how many, each from 0 on.
         """
-        folder = wanted.out.with_name(f".{wanted.out.name[:40]}-{secrets.token_hex(8)}")
-        try:
-            if os.path.lexists(wanted.out):
-                raise _taken(wanted.out)
-            folder.mkdir(mode=0o700)
+        with set_aside(wanted.out) as folder:
             yield self._make(folder, wanted, progress or _unwatched)
-        except OSError as error:
-            refuse(
-                "UNAVAILABLE",
-                f"The bundle cannot be written at {wanted.out}: {error.strerror or error}. Mend that, and try again.",
-            )
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
     def _make(self, folder: Path, wanted: Wanted, progress: Progress) -> Made:
         chosen = self._chosen(wanted)
@@ -146,12 +134,22 @@ class Exporting:
         with signing.alone(self._files.signing):
             return checkpoints.covering(self._ledger.walk.anchor, self._files, self.opened(), position, size)
 
+    def checkpoint_of(self, size: int) -> bytes:
+        """Return a signed checkpoint over so many entries exactly: of a log that has grown meanwhile, over its past."""
+        note = self.checkpoint(size - 1, None)
+        found = notes.parse_checkpoint(notes.parse_note(note).text).size
+        return note if found == size else self.checkpoint(size - 1, size)
+
+    def inclusion(self, position: int, size: int) -> list[bytes]:
+        """Return what proves an event to be in the log of a size."""
+        return self._ledger.walk.anchor.inclusion(position, size)
+
     def _proving(self, size: int, total: int, progress: Progress) -> Callable[[int], list[bytes]]:
         """Return what proves an event to be in a log of a size, and counts those that it has proven."""
         done = count(1)
 
         def prove(position: int) -> list[bytes]:
-            found = self._ledger.walk.anchor.inclusion(position, size)
+            found = self.inclusion(position, size)
             progress(next(done), total)
             return found
 
@@ -242,6 +240,27 @@ class Exporting:
         }
 
 
+@contextmanager
+def set_aside(out: Path) -> Generator[Path]:
+    """Give an empty folder beside the place where a bundle shall lie; what is left there afterwards is removed.
+
+    Errors: VALIDATION_FAILED (something is in that place), UNAVAILABLE (it cannot be written there).
+    """
+    folder = out.with_name(f".{out.name[:40]}-{secrets.token_hex(8)}")
+    try:
+        if os.path.lexists(out):
+            raise taken(out)
+        folder.mkdir(mode=0o700)
+        yield folder
+    except OSError as error:
+        refuse(
+            "UNAVAILABLE",
+            f"The bundle cannot be written at {out}: {error.strerror or error}. Mend that, and try again.",
+        )
+    finally:
+        discard(folder)
+
+
 def measured(path: Path) -> int:
     """Return what a bundle takes on disk, in bytes."""
     files = [one for one in path.rglob("*") if one.is_file()] if path.is_dir() else [path]
@@ -253,7 +272,7 @@ def hand_out(made: Made, out: Path) -> int:
     try:
         return place(made.folder, out)
     except FileExistsError:
-        raise _taken(out) from None
+        raise taken(out) from None
 
 
 def _nothing(last: int) -> Exception:
@@ -275,7 +294,8 @@ def _counted(items: Iterable[_ItemT], total: int, progress: Progress) -> Iterato
         progress(done, total)
 
 
-def _taken(out: Path) -> Exception:
+def taken(out: Path) -> Exception:
+    """Return the refusal to write over what is there."""
     return failure(
         "VALIDATION_FAILED",
         f"A bundle was to be made at {out}, and something is there. Give another name.",
@@ -302,4 +322,4 @@ def _beyond(state: LineageState) -> set[str]:
     return named - state.revisions.keys()
 
 
-__all__ = ["ALL", "NONE", "Exporting", "Made", "Wanted", "hand_out", "measured"]
+__all__ = ["ALL", "NONE", "Exporting", "Made", "Wanted", "hand_out", "measured", "set_aside", "taken"]

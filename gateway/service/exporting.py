@@ -17,6 +17,7 @@ from gateway.shapes.replies.writes import Receipt
 from gateway.shapes.schemas import ExportAllRequest, ExportRequest
 from gateway.transfer import telling
 from gateway.transfer.telling import Asked, Progress, Telling
+from gateway.transfer.tiling import Tiled, Tiling
 from gateway.transfer.writing import Writing, Written
 from ledger.errors import NotFoundError, refuse
 from ledger.governance import LEDGER, ExportMade
@@ -84,7 +85,8 @@ class ExportActs(UseCases):
         Lines are what `import_lines` reads: a copy of the ledger, so the texts of what was forgotten are among them,
         for an actor with the permission `admin` and unless `without_forgotten`; in a bundle and a table they never are.
         A file appears whole, or not at all; a name that ends in .gz is packed. The rest is as in `export_supersession`.
-        Errors: as there, and VALIDATION_FAILED (a bundle of more than 20,000 events).
+        A bundle that is not `complete` has at most 20,000 events; a complete one, any number.
+        Errors: as there, and VALIDATION_FAILED (a bundle of more events than that).
         """
         return self._export_all(
             {
@@ -137,14 +139,22 @@ class ExportActs(UseCases):
             size = None if earlier is None else self._recorded(earlier).size
             last = self._last(as_of, size, complete=request.complete)
             told = Telling(self._ledger, self._names, self._reader, self._asked(request, last), self._writer.lock)
-            if request.form == "bundle":
+            if request.form == "bundle" and not request.complete:
                 return self._bundle(request, told.positions(), last, size, given, key, earlier, progress)
-        with Writing(self._exporting, told, request, last, size, self._clock).made(progress) as written:
+        with self._writing(told, request, last, size).made(progress) as written:
             with self._writer.lock:
                 receipt = earlier or self._record(written, given, key)
             written.place()
             with self._writer.lock:
                 return self._answer(_profile(request), out, receipt, written.bytes, written)
+
+    def _writing(self, told: Telling, request: ExportAllRequest, last: int, size: int | None) -> Writing | Tiling:
+        """Return what writes an export without holding the lock for longer than a page of it."""
+        if request.form == "bundle":
+            return Tiling(
+                self._exporting, told, request, last, files=self._files, clock=self._clock, lock=self._writer.lock
+            )
+        return Writing(self._exporting, told, request, last, size, self._clock)
 
     def _bundle(
         self,
@@ -161,8 +171,8 @@ class ExportActs(UseCases):
             refuse(
                 "VALIDATION_FAILED",
                 f"A bundle has up to three files for each event, and these are {len(positions):,} of them, more than "
-                f"{BUNDLED_MAX:,}. Export them as jsonl, or the memories in question as a complete bundle (`corrigenda "
-                "export supersession --complete`).",
+                f"{BUNDLED_MAX:,}. Use `--complete`, which has no such bound: with the whole log in it, none of them "
+                "needs a file of its own. Or export them as jsonl, which proves nothing.",
                 fields=[{"field": "format", "problem": "is a bundle"}],
             )
         wanted = Wanted(
@@ -175,16 +185,18 @@ class ExportActs(UseCases):
             return self._answer(_profile(request), wanted.out, receipt, hand_out(made, wanted.out), made)
 
     def _asked(self, request: ExportAllRequest, last: int) -> Asked:
+        is_single = request.form == "bundle" and not request.complete
         tells_forgotten = request.form == "jsonl" and not request.without_forgotten
         return Asked(
             kind=request.kind,
             last=last,
             project=self._references.project if self._project is None else self._references.project or NOBODY,
             payloads=self._revealed(request.with_payloads),
-            forgotten=request.form == "bundle" or (tells_forgotten and "admin" in self._actor.permissions),
+            # Of a bundle with a file for each event, what was forgotten is found when its payload is looked at.
+            forgotten=is_single or (tells_forgotten and "admin" in self._actor.permissions),
         )
 
-    def _record(self, made: Made | Written, given: dict[str, Any], key: str | None) -> Receipt:  # Any: JSON
+    def _record(self, made: Made | Written | Tiled, given: dict[str, Any], key: str | None) -> Receipt:  # Any: JSON
         return self._write(
             "export", "export", given,
             lambda append: append.decide_on(LEDGER, self._names.root, made.record),
@@ -207,7 +219,7 @@ class ExportActs(UseCases):
         return msgspec.convert(msgspec.to_builtins(facts), ExportMade)
 
     def _answer(
-        self, profile: str, out: Path, receipt: Receipt, size: int, made: Made | Written | None = None
+        self, profile: str, out: Path, receipt: Receipt, size: int, made: Made | Written | Tiled | None = None
     ) -> Export:
         recorded = self._recorded(receipt)
         return Export(

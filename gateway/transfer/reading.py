@@ -27,6 +27,7 @@ from ledger.notes import NotANote, VerifierKey
 
 JSONL, BUNDLE = "jsonl", "bundle"
 TAMPERED = 14
+_CHUNK = 1024 * 1024
 _GZIP = b"\x1f\x8b"
 _MARK = b"\xef\xbb\xbf"
 
@@ -204,9 +205,11 @@ def _copy_chain(path: Path, key: VerifierKey, target: Path) -> None:
         return layout.parse_listing(note.text)[1]
 
     try:
-        with unpacked(path, listed) as (folder, files), folder.open(layout.CHAIN) as file:
+        with unpacked(path, listed) as (folder, files):
             expected = files[layout.CHAIN]
-            target.write_bytes(file.read(expected.size + 1))
+            with folder.open(layout.CHAIN) as file, target.open("xb") as copy:
+                while copy.tell() <= expected.size and (part := file.read(_CHUNK)):
+                    copy.write(part)
         with target.open("rb") as copied:
             found = Listed(target.stat().st_size, of_file(copied))
     except (Malformed, UnknownFormat, NotANote, KeyError) as error:

@@ -5,6 +5,7 @@ where that is asked for, the text of what was forgotten. The line itself always 
 """
 
 import threading
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -14,12 +15,15 @@ from msgspec import Struct
 from gateway.reading.reader import Reader
 from gateway.scope.names import Names
 from gateway.transfer.lines import Line, Place, line_of
+from ledger.bundle.writing import Exported
 from ledger.chain import Entry
 from ledger.corrections import CorrectionRecorded
+from ledger.erasure import OF_ERASURES, Erasures
 from ledger.evidence import EvidenceText
-from ledger.governance import LedgerImported, NameAssigned, TakenOver
+from ledger.governance import AssignedName, LedgerImported, NameAssigned, TakenOver
 from ledger.ids import CORRECTION, kind_of
 from ledger.message import ScopeIds
+from ledger.store import Stored
 from ledger.verified import Recorded, VerifiedLedger
 
 PAGE = 500
@@ -44,6 +48,14 @@ class Chosen(NamedTuple):
     streams: frozenset[str] | None
     named: frozenset[str]
     forgotten: frozenset[str]
+
+
+class Surveyed(NamedTuple):
+    """What a first pass over a whole log finds, for a bundle of it: what is told, names by their ids, and erasures."""
+
+    chosen: Chosen
+    names: dict[str, str]
+    erasures: Erasures
 
 
 class Telling:
@@ -74,6 +86,48 @@ class Telling:
             yield from page
             if progress:
                 progress(positions.stop, total)
+
+    def surveyed(self) -> Surveyed:
+        """Go through the log once, for `entries`. The lock is held for a page at a time."""
+        erasures, named = Erasures(), array("q")
+
+        def watch(entry: Entry) -> None:
+            if entry.position > self._asked.last:
+                return
+            if entry.envelope.type in OF_ERASURES:
+                erasures.see(entry.envelope)
+            elif isinstance(entry.envelope.facts, NameAssigned):
+                named.append(entry.position)
+
+        chosen = self._choose(watch)
+        names: dict[str, str] = {}
+        for first in range(0, len(named), PAGE):
+            for one, _ in self._offered(named[first : first + PAGE], chosen):
+                if isinstance(one.payload, AssignedName) and isinstance(one.entry.envelope.facts, NameAssigned):
+                    names[one.entry.envelope.facts.id] = one.payload.name
+        return Surveyed(chosen, names, erasures)
+
+    def entries(self, chosen: Chosen, progress: Progress | None = None) -> Iterator[tuple[Exported, bool]]:
+        """Yield every entry up to the last that is asked for, and whether it is told; its payload where that is given.
+
+        The lock is held for a page at a time.
+        """
+        total = self._asked.last + 1
+        for first in range(0, total, PAGE):
+            positions = range(first, min(first + PAGE, total))
+            yield from self._offered(positions, chosen)
+            if progress:
+                progress(positions.stop, total)
+
+    def _offered(self, positions: Sequence[int], chosen: Chosen) -> list[tuple[Exported, bool]]:
+        with self._lock:
+            return [self._offer(item, stored, chosen) for item, stored in self._ledger.whole(positions)]
+
+    def _offer(self, item: Recorded, stored: Stored, chosen: Chosen) -> tuple[Exported, bool]:
+        is_told = _is_told(item.entry, chosen)
+        if not is_told or item.payload is None or self._is_withheld(item, chosen):
+            return Exported(item.entry, None, None, None), is_told
+        return Exported(item.entry, item.payload, stored.salt, stored.body), True
 
     def positions(self) -> list[int]:
         """Return the positions of all that is told, for a bundle."""
@@ -133,15 +187,17 @@ class Telling:
 
     # ---------------------------------------------------------------- the first pass
 
-    def _choose(self) -> Chosen:
-        """Go through the facts once, where something in them decides what is told."""
+    def _choose(self, watch: Callable[[Entry], None] | None = None) -> Chosen:
+        """Go through the facts once, where something in them decides what is told, or somebody is to `watch` them."""
         asked = self._asked
-        if asked.kind == LEDGER and asked.forgotten:
+        if asked.kind == LEDGER and asked.forgotten and watch is None:
             return Chosen(None, frozenset(), frozenset())
         streams, named, forgotten = set[str](), set[str](), set[str]()
         # What was forgotten since is not told either, however far back the export ends.
         end = asked.last + 1 if asked.forgotten else self._ledger.walk.head.size
-        for entry in self._ledger.entries(0, end):
+        for entry in self._entries(end):
+            if watch is not None:
+                watch(entry)
             for move in getattr(entry.envelope.facts, "moves", ()):
                 (forgotten.add if move.after.state == "forgotten" else forgotten.discard)(move.revision)
             if asked.kind == CORRECTIONS and self._is_wanted(entry, streams):
@@ -149,6 +205,13 @@ class Telling:
                 named |= {entry.envelope.actor, *_scope(entry)}
         told = frozenset(streams) if asked.kind == CORRECTIONS else None
         return Chosen(told, frozenset(named), frozenset() if asked.forgotten else frozenset(forgotten))
+
+    def _entries(self, end: int) -> Iterator[Entry]:
+        """Yield the entries before `end`; the lock is held for a page at a time."""
+        for first in range(0, end, PAGE):
+            with self._lock:
+                page = [*self._ledger.entries(first, min(first + PAGE, end))]
+            yield from page
 
     def _is_wanted(self, entry: Entry, streams: set[str]) -> bool:
         """Report whether an event is of a correction that is told: of the project, or of any where none is named."""

@@ -4,6 +4,7 @@ BUNDLE.md is the specification. `writing` makes one, `checking` holds one agains
 lies in it, `source` reads it as something that an enemy may have made.
 """
 
-from ledger.bundle.checking import BundleReport, Finding, Stream, verify_bundle
+from ledger.bundle.checking import verify_bundle
+from ledger.bundle.findings import BundleReport, Finding, Stream
 
 __all__ = ["BundleReport", "Finding", "Stream", "verify_bundle"]

@@ -44,14 +44,24 @@ def erasures(erased: Iterable[Erased]) -> bytes:
     return b"".join(one.line() for one in sorted(erased))
 
 
+class Lines:
+    """The lines of one bundle, made one after the other, ascending by position."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+        self._before = ""
+
+    def line(self, event: Event) -> bytes:
+        """Return the line of the next event."""
+        row = _row(event, self._names)
+        row["clock"] = "back" if row["at"] < self._before else None
+        self._before = row["at"]
+        return msgspec.json.encode(row) + b"\n"
+
+
 def lines(events: Iterable[Event], names: Mapping[str, str]) -> Iterator[bytes]:
     """Yield the line of each event, ascending by position."""
-    before = ""
-    for event in events:
-        row = _row(event, names)
-        row["clock"] = "back" if row["at"] < before else None
-        before = row["at"]
-        yield msgspec.json.encode(row) + b"\n"
+    yield from map(Lines(names).line, events)
 
 
 def _row(event: Event, names: Mapping[str, str]) -> dict[str, Any]:  # Any: JSON

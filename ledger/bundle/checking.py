@@ -8,13 +8,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from msgspec import Struct
-
 from ledger import notes, tiles, tree
 from ledger.bundle import chain, layout
 from ledger.bundle.chain import Event
+from ledger.bundle.findings import TAMPERED, UNVERIFIABLE, BundleReport, Finding, Stream, Tampered
 from ledger.bundle.layout import Listed, Malformed, UnknownFormat
 from ledger.bundle.source import Folder, unpacked
+from ledger.bundle.tiled import Tiled
 from ledger.chain import Entry
 from ledger.codec import NotCanonical, decode_envelope, decode_payload
 from ledger.digest import GENESIS, SALT_BYTES, commitment, leaf, link, of_file, stream_link
@@ -23,52 +23,7 @@ from ledger.limits import ENVELOPE_BYTES_MAX, NOTE_BYTES_MAX, PAYLOAD_BYTES_MAX
 from ledger.notes import Checkpoint, NotANote, VerifierKey
 from ledger.tree import NotProven
 
-TAMPERED, UNVERIFIABLE = 14, 15
-
 Progress = Callable[[int, int], None]
-
-
-class Finding(Struct, frozen=True):
-    """What is wrong: the check that failed, the file or the position, what was expected and what was found."""
-
-    check: str
-    place: str
-    expected: str
-    found: str
-
-
-class Stream(Struct, frozen=True):
-    """One stream of a bundle: how many of its events are here, from the first on, and where the last one stands."""
-
-    stream: str
-    events: int
-    last: int
-
-
-class BundleReport(Struct, frozen=True, kw_only=True):
-    """What a bundle proves. `exit_code` is 0, 14 (tampered or malformed) or 15 (this key cannot verify it)."""
-
-    ok: bool
-    exit_code: int
-    verdict: str
-    says: tuple[str, ...]
-    profile: str | None = None
-    origin: str | None = None
-    size: int | None = None
-    root: str | None = None
-    key_id: str | None = None
-    events: int = 0
-    streams: tuple[Stream, ...] = ()
-    payloads: Mapping[str, int] = {}
-    finding: Finding | None = None
-
-
-class Tampered(Exception):
-    """Something in the bundle is not what was signed, or not what was written."""
-
-    def __init__(self, check: str, place: str, expected: str, found: str) -> None:
-        super().__init__(check)
-        self.finding = Finding(check, place, expected, found)
 
 
 class _Unverifiable(Exception):
@@ -141,8 +96,9 @@ class _Check:
         self._erasures = Erasures()
         self._erased: dict[int, Erased] = {}
         self._names: dict[str, str] = {}
+        self._stream_count = 0
         self._progress = progress
-        entries = sum(name.startswith("tile/entries/") for name in files)
+        entries = sum(name.startswith(("tile/entries/", layout.PAYLOAD_TILES)) for name in files)
         self._done, self._parts = 0, len(files) + 2 * len(layout.positions(files, "envelopes")) + entries
 
     def _step(self) -> None:
@@ -155,26 +111,42 @@ class _Check:
         """Check everything, and say what that shows."""
         self._check_files()
         self._check_checkpoint()
-        self._check_events()
+        tiled = layout.is_tiled(self._files)
+        streams = self._check_tiled() if tiled else self._check_single()
         complete = any(name.startswith("tile/") for name in self._files)
-        if complete:
-            self._check_tree()
-        self._check_erasures()
-        self._check_lines()
         return BundleReport(
             ok=True,
             exit_code=0,
             verdict=self._verdict(),
-            says=(*self._proven(), *self._not_excluded(complete=complete)),
+            says=(*self._proven(), *self._not_excluded(complete=complete), *self._listed(streams)),
             profile="complete" if complete else "proofs",
             origin=self._signed.origin,
             size=self._signed.size,
             root=self._signed.root.hex(),
             key_id=self._key.key_id.hex(),
             events=sum(self._payloads.values()),
-            streams=tuple(Stream(name, count, last) for name, (count, last, _) in sorted(self._ends.items())),
+            streams=streams,
             payloads=self._payloads,
         )
+
+    def _check_single(self) -> tuple[Stream, ...]:
+        """Check a bundle whose entries lie in files of their own, and return its streams."""
+        self._check_events()
+        if any(name.startswith("tile/") for name in self._files):
+            self._check_tree()
+        self._check_erasures()
+        self._check_lines()
+        self._stream_count = len(self._ends)
+        return tuple(Stream(name, count, last) for name, (count, last, _) in sorted(self._ends.items()))
+
+    def _check_tiled(self) -> tuple[Stream, ...]:
+        """Check the bundle of a whole log, and return its first streams."""
+        log = Tiled(self._folder, self._files, self._signed, self._key, self._step)
+        log.check()
+        self._erased = {one.position: one for one in log.erased}
+        self._check_erasure_lines()
+        self._payloads, self._stream_count = log.payloads, log.stream_count
+        return log.streams()
 
     # ---------------------------------------------------------------- files and checkpoint
 
@@ -338,14 +310,17 @@ class _Check:
             elif layout.payload(one.position) in self._files:
                 expected = "no payload: a certificate says that it was erased"
                 raise Tampered("erasures", layout.payload(one.position), expected, "one")
+        self._check_erasure_lines()
+        self._payloads["erased"] = len(self._erased)
+        self._payloads["withheld"] -= len(self._erased)
+
+    def _check_erasure_lines(self) -> None:
         expected = chain.erasures(self._erased.values())
         with self._folder.open(layout.ERASURES) as file:
             if file.read(len(expected) + 1) != expected:
                 raise Tampered(
                     "erasures", layout.ERASURES, "a line for each payload that a certificate accounts for", "others"
                 )
-        self._payloads["erased"] = len(self._erased)
-        self._payloads["withheld"] -= len(self._erased)
 
     # ---------------------------------------------------------------- what it says
 
@@ -371,6 +346,11 @@ class _Check:
             "Each payload that is given is the one that its event committed to.",
             *self._gone(),
         )
+
+    def _listed(self, streams: tuple[Stream, ...]) -> tuple[str, ...]:
+        if len(streams) == self._stream_count:
+            return ()
+        return (f"It tells {self._stream_count} streams, of which the first {len(streams)} are listed here.",)
 
     def _gone(self) -> tuple[str, ...]:
         if not self._erased:

@@ -5,8 +5,10 @@ whatever else is read has a size that the issuer signed.
 """
 
 import base64
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import IO
 
 from msgspec import Struct
 
@@ -18,6 +20,7 @@ from ledger.notes import is_name
 FORMAT = "corrigenda-bundle/1"
 FILES, CHECKPOINT, CHAIN, ERASURES, REPORT = "files", "checkpoint", "chain.jsonl", "erasures.ndjson", "report.json"
 GUIDE, VERIFIER, VIEWER = "VERIFY.md", "verify.py", "viewer.html"
+PAYLOAD_TILES = "tile/payloads/"
 LISTING_BYTES_MAX = 64 * 1024 * 1024
 FILE_BYTES_MAX = 8 * 1024 * 1024 * 1024
 UNPACKED_MAX = 100  # times the packed size, and a listing's beside: hashes do not pack, so no honest bundle has more
@@ -27,7 +30,7 @@ PROOF_BYTES_MAX = NOTE_BYTES_MAX + 8 * 1024
 _PROOF_HEADER = "c2sp.org/tlog-proof@v1"
 _NUMBER = "(0|[1-9][0-9]{0,15})"
 _LINE = re.compile(rf"{_NUMBER} ([0-9a-f]{{64}}) (\S+)")
-_TILE = r"tile/(entries|[0-9]{1,2})/(x[0-9]{3}/){0,6}[0-9]{3}(\.p/[0-9]{1,3})?"
+_TILE = r"tile/(entries|payloads|[0-9]{1,2})/(x[0-9]{3}/){0,6}[0-9]{3}(\.p/[0-9]{1,3})?"
 _NAME = re.compile(
     rf"checkpoint|chain\.jsonl|erasures\.ndjson|report\.json|VERIFY\.md|verify\.py|viewer\.html"
     rf"|(envelopes|payloads)/{_NUMBER}|proofs/{_NUMBER}\.tlog-proof|{_TILE}"
@@ -38,10 +41,12 @@ _BYTES_MAX = {
     "payloads/": SALT_BYTES + PAYLOAD_BYTES_MAX,
     "proofs/": PROOF_BYTES_MAX,
     "tile/entries/": tiles.WIDTH * (tiles.ENTRY_BYTES_MAX + 2),
+    "tile/payloads/": tiles.WIDTH * (4 + SALT_BYTES + PAYLOAD_BYTES_MAX),
     "tile/": tiles.WIDTH * tiles.HASH_BYTES,
     CHECKPOINT: NOTE_BYTES_MAX,
 }
 _INDEX = re.compile(f"index {_NUMBER}")
+_LENGTH_BYTES = 4
 
 
 class Malformed(ValueError):
@@ -82,6 +87,16 @@ def proof(position: int) -> str:
     return f"proofs/{position}.tlog-proof"
 
 
+def payload_tile(tile: tiles.Tile) -> str:
+    """Return the name of the file with the payloads of a tile of entries."""
+    return tiles.path(tile._replace(level=tiles.ENTRIES)).replace("tile/entries/", PAYLOAD_TILES, 1)
+
+
+def is_tiled(names: Iterable[str]) -> bool:
+    """Report whether a bundle of these files has its entries and payloads in tiles, and none in a file of its own."""
+    return any(name.startswith(PAYLOAD_TILES) for name in names)
+
+
 def is_file_name(name: str) -> bool:
     """Report whether a bundle can hold a file of that name: no other is ever opened."""
     return _NAME.fullmatch(name) is not None
@@ -118,6 +133,31 @@ def parse_listing(text: str) -> tuple[str, dict[str, Listed]]:
     if text != format_listing(origin, files):
         raise Malformed("the listing names a file twice, or not in order")
     return origin, files
+
+
+# ---------------------------------------------------------------- payloads in tiles
+
+
+def format_record(content: bytes) -> bytes:
+    """Return the place of one entry in a tile of payloads: a length, then salt and payload; of none, nothing."""
+    return len(content).to_bytes(_LENGTH_BYTES, "big") + content
+
+
+def read_record(file: IO[bytes], *, skip: bool = False) -> bytes | None:
+    """Read one place of a tile of payloads, and of nothing more than its length says; else Malformed.
+
+    None where no payload is given. `skip` goes on to the next place, and answers nothing of this one.
+    """
+    length = file.read(_LENGTH_BYTES)
+    size = int.from_bytes(length, "big")
+    if len(length) != _LENGTH_BYTES or not (size == 0 or SALT_BYTES < size <= SALT_BYTES + PAYLOAD_BYTES_MAX):
+        raise Malformed("a tile of payloads ends too early, or holds a length that none has")
+    if skip:
+        file.seek(size, os.SEEK_CUR)
+    content = b"" if skip else file.read(size)
+    if not skip and len(content) != size:
+        raise Malformed("a tile of payloads ends too early")
+    return content or None
 
 
 # ---------------------------------------------------------------- proofs

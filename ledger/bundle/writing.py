@@ -10,6 +10,7 @@ import os
 import shutil
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,51 +52,106 @@ class Contents(NamedTuple):
     prove: Callable[[int], Sequence[bytes]]
 
 
+class Shown(NamedTuple):
+    """One event as the page shows it: with the proof that it is in the tree."""
+
+    one: Exported
+    proof: Sequence[bytes]
+
+
+class About(NamedTuple):
+    """What a bundle says beside its events: the signed checkpoint, the report, and how all of it is checked."""
+
+    checkpoint: bytes
+    origin: str
+    report: dict[str, Any]  # Any: JSON
+    guide: bytes
+
+
 def fill(folder: Path, contents: Contents, key: Ed25519PrivateKey) -> None:
     """Write a bundle's files into a folder, which may hold the log's tiles already, and sign the listing of all."""
-    _put(folder, layout.CHECKPOINT, contents.checkpoint)
     erased = erased_of(contents.entries, contents.public_key)
     events: list[Event] = []
+    shown: list[Shown] = []
     for one in contents.entries:
-        events.append(_event(one, erased))
+        events.append(event_of(one, erased))
         position = one.entry.position
-        proof = layout.format_proof(position, contents.prove(position), contents.checkpoint)
-        _put(folder, layout.envelope(position), one.entry.raw)
-        _put(folder, layout.proof(position), proof)
+        proof = contents.prove(position)
+        put(folder, layout.envelope(position), one.entry.raw)
+        put(folder, layout.proof(position), layout.format_proof(position, proof, contents.checkpoint))
         if one.salt is not None and one.body is not None:
-            _put(folder, layout.payload(position), one.salt + one.body)
-    _put(folder, layout.CHAIN, b"".join(chain.lines(events, chain.names_of(events))))
-    _put(folder, layout.ERASURES, chain.erasures(erased.values()))
-    _put(folder, layout.REPORT, msgspec.json.format(msgspec.json.encode(contents.report), indent=2) + b"\n")
-    _put(folder, layout.GUIDE, _guide(contents))
-    _put(folder, layout.VERIFIER, (_SHIPPED / "verify.py").read_bytes())
-    _put(folder, layout.VIEWER, _viewer(folder, contents))
-    listing = layout.format_listing(contents.origin, _listed(folder))
-    note = notes.sign(listing, contents.origin, key, layout.LISTING_BYTES_MAX)
-    _put(folder, layout.FILES, notes.format_note(note, layout.LISTING_BYTES_MAX))
+            put(folder, layout.payload(position), one.salt + one.body)
+        shown.append(Shown(one, proof))
+    put(folder, layout.CHAIN, b"".join(chain.lines(events, chain.names_of(events))))
+    put(folder, layout.ERASURES, chain.erasures(erased.values()))
+    said = guide("VERIFY.md", contents.origin, POSITION=str(contents.entries[0].entry.position))
+    about = About(contents.checkpoint, contents.origin, contents.report, said)
+    finish(folder, about, shown, len(shown), key)
+
+
+def finish(folder: Path, about: About, shown: Sequence[Shown], told: int, key: Ed25519PrivateKey) -> None:
+    """Put what each bundle has beside its events, the page with those that are `shown`, and sign the listing of all."""
+    put(folder, layout.CHECKPOINT, about.checkpoint)
+    put(folder, layout.REPORT, msgspec.json.format(msgspec.json.encode(about.report), indent=2) + b"\n")
+    put(folder, layout.GUIDE, about.guide)
+    put(folder, layout.VERIFIER, (_SHIPPED / "verify.py").read_bytes())
+    put(folder, layout.VIEWER, _viewer(about, shown, told))
+    listing = layout.format_listing(about.origin, _listed(folder))
+    note = notes.sign(listing, about.origin, key, layout.LISTING_BYTES_MAX)
+    put(folder, layout.FILES, notes.format_note(note, layout.LISTING_BYTES_MAX))
+
+
+class Ready(NamedTuple):
+    """A bundle that is on the disk whole, as a directory or as a packed file, and has only to be given its name."""
+
+    path: Path
+    bytes: int
+
+
+def ready(folder: Path, target: Path) -> Ready:
+    """Sync a filled folder, or pack it into a file beside it where `target` ends in .tar, .tar.gz or .tgz.
+
+    `discard` removes what was not given a name. Errors: OSError.
+    """
+    if not is_packed(target):
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        _sync(folder)
+        return Ready(folder, size)
+    aside = _aside(folder)
+    _pack(folder, aside, compressed=not target.name.endswith(".tar"))
+    shutil.rmtree(folder)  # a log is large, and need not lie there twice
+    return Ready(aside, aside.stat().st_size)
+
+
+def give(made: Ready, target: Path) -> int:
+    """Put what is ready where it was asked for, and return its bytes. Errors: FileExistsError, OSError."""
+    if os.path.lexists(target):
+        raise FileExistsError(target)
+    if made.path.is_dir():
+        made.path.rename(target)
+    else:
+        place_file(made.path, target)
+    return made.bytes
+
+
+def discard(folder: Path) -> None:
+    """Remove what is left of a folder in which a bundle was made, and of the file that it was packed into."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        _aside(folder).unlink(missing_ok=True)
 
 
 def place(folder: Path, target: Path) -> int:
-    """Put a filled folder where it was asked for, packed if the name ends in .tar, .tar.gz or .tgz; return its bytes.
+    """Put a filled folder where it was asked for, packed if the name says so; return its bytes.
 
     Errors: FileExistsError (something is there), OSError.
     """
     if os.path.lexists(target):
         raise FileExistsError(target)
-    if not is_packed(target):
-        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        _sync(folder)
-        folder.rename(target)
-        return size
-    aside = folder.with_name(f"{folder.name}.packed")
     try:
-        _pack(folder, aside, compressed=not target.name.endswith(".tar"))
-        size = aside.stat().st_size
-        place_file(aside, target)
+        return give(ready(folder, target), target)
     finally:
-        aside.unlink(missing_ok=True)
-    shutil.rmtree(folder)
-    return size
+        discard(folder)
 
 
 def is_packed(target: Path) -> bool:
@@ -113,13 +169,19 @@ def erased_of(entries: Sequence[Exported], public_key: str) -> dict[int, Erased]
     return {one.position: one for one in certified if one.position in gone}
 
 
-def _event(one: Exported, erased: Mapping[int, Erased]) -> Event:
+def _aside(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.packed")
+
+
+def event_of(one: Exported, erased: Mapping[int, Erased]) -> Event:
+    """Return an event as the chain tells it, with what became of its payload."""
     missing = one.salt is None and one.entry.envelope.payload_sha256 is not None
     told = "erased" if one.entry.position in erased else "withheld"
     return Event(one.entry, None if missing else one.payload, told if missing else None)
 
 
-def _put(folder: Path, name: str, raw: bytes) -> None:
+def put(folder: Path, name: str, raw: bytes) -> None:
+    """Write a file of a bundle."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(raw)
@@ -163,22 +225,23 @@ def _pack(folder: Path, target: Path, *, compressed: bool) -> None:
         os.close(descriptor)
 
 
-def _guide(contents: Contents) -> bytes:
-    text = (_SHIPPED / "VERIFY.md").read_text(encoding="utf-8")
-    first = str(contents.entries[0].entry.position)
-    for word, value in (("ORIGIN", contents.origin), ("POSITION", first)):
+def guide(name: str, origin: str, **words: str) -> bytes:
+    """Return one of the texts that say how a bundle is checked, for a bundle of this log."""
+    text = (_SHIPPED / name).read_text(encoding="utf-8")
+    for word, value in (("ORIGIN", origin), *words.items()):
         text = text.replace(f"@@{word}@@", value)
     return text.encode()
 
 
-def _viewer(folder: Path, contents: Contents) -> bytes:
+def _viewer(about: About, shown: Sequence[Shown], told: int) -> bytes:
     """Return the page with the bundle's own bytes in it, as data that no parser of HTML takes for anything else."""
     page = (_SHIPPED / "viewer.html").read_text(encoding="utf-8")
     data = {
-        "origin": contents.origin,
-        "checkpoint": contents.checkpoint.decode(),
-        "report": contents.report,
-        "events": [_shown(folder, one) for one in contents.entries],
+        "origin": about.origin,
+        "checkpoint": about.checkpoint.decode(),
+        "report": about.report,
+        "told": told,
+        "events": [_shown(*one) for one in shown],
     }
     raw = msgspec.json.encode(data).decode()
     for character in "<>&\u2028\u2029":
@@ -187,11 +250,10 @@ def _viewer(folder: Path, contents: Contents) -> bytes:
     return (before + raw + after).encode()
 
 
-def _shown(folder: Path, one: Exported) -> dict[str, Any]:  # Any: JSON
-    proof = layout.parse_proof((folder / layout.proof(one.entry.position)).read_bytes())
+def _shown(one: Exported, proof: Sequence[bytes]) -> dict[str, Any]:  # Any: JSON
     return {
         "envelope": one.entry.raw.decode(),
-        "proof": [sibling.hex() for sibling in proof.hashes],
+        "proof": [sibling.hex() for sibling in proof],
         "salt": None if one.salt is None else one.salt.hex(),
         "payload": None if one.body is None else one.body.decode(),
     }
