@@ -50,6 +50,10 @@ class Handed(NamedTuple):
         """Return the positions of the bundle's entries."""
         return layout.positions(self.names(), "envelopes")
 
+    def file(self, name: str) -> Path:
+        """Return where a file lies; `~` in its name stands for the last entry's position."""
+        return self.path / (name.replace("~", str(self.positions()[-1])) if "~" in name else name)
+
 
 class Case(NamedTuple):
     """What one enemy does to a copy of a bundle, which exits that may have, and whether it is packed afterwards."""
@@ -86,7 +90,7 @@ def with_file(name: str, raw: bytes, *, alone: int = TAMPERED) -> Case:
     """Return a file with other bytes, listed and signed. `~` in a name stands for the last entry's position."""
 
     def act(made: Handed) -> None:
-        (made.path / name.replace("~", str(made.positions()[-1]))).write_bytes(raw)
+        made.file(name).write_bytes(raw)
         sign(made)
 
     return Case(act, alone=alone)
@@ -96,7 +100,7 @@ def with_changed(name: str, change: Callable[[bytes], bytes], *, alone: int = TA
     """Return a file whose bytes are changed, listed and signed."""
 
     def act(made: Handed) -> None:
-        path = made.path / name.replace("~", str(made.positions()[-1]))
+        path = made.file(name)
         before = path.read_bytes()
         after = change(before)
         assert after != before, name
@@ -227,7 +231,7 @@ def _line(text: str, name: str) -> str:
 
 def without(name: str) -> Case:
     """Return a file that is gone, and nothing signed anew."""
-    return Case(lambda made: (made.path / name.replace("~", str(made.positions()[-1]))).unlink())
+    return Case(lambda made: made.file(name).unlink())
 
 
 def swapped(folder: str) -> Case:
@@ -247,7 +251,7 @@ def doubled(name: str, other: str) -> Case:
     """Return a file once more under another name, listed and signed."""
 
     def act(made: Handed) -> None:
-        shutil.copy(made.path / name.replace("~", str(made.positions()[-1])), made.path / other)
+        shutil.copy(made.file(name), made.path / other)
         sign(made)
 
     return Case(act)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from ledger.bundle import writing as bundle_writing
-from tests import hostile
+from tests import hostile, hostile_tiled
 from tests.conftest import fresh_database
 from tests.integration.conftest import Here
 from tests.integration.test_export import key_of, remembered
@@ -24,7 +24,9 @@ from tests.roles import as_writer
 
 SECONDS_MAX, BYTES_MAX = 2.0, 200 << 20
 ALONE = Path(bundle_writing.__file__).parent / "shipped" / "verify.py"
-CASES = dict(hostile.cases())
+SINGLE, TILED = dict(hostile.cases()), dict(hostile_tiled.cases())
+CASES = SINGLE | TILED
+FILLING = 125  # memories with a name, two entries each: more than a tile of them in all
 
 OURS = (
     "from gateway.audit.bundles import verify_bundle\n"
@@ -73,7 +75,7 @@ class Corpus(NamedTuple):
 
 @pytest.fixture(scope="module")
 def corpus(server_url: str, migrated_template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
-    """Return what became of every case; they all are of one ledger's bundle."""
+    """Return what became of every case; they all are of one ledger's bundles, of a memory or of the whole log."""
     made = tmp_path_factory.mktemp("hostile")
     with fresh_database(server_url, template=migrated_template) as owner:
         here = Here(as_writer(owner), made / "home")
@@ -81,14 +83,20 @@ def corpus(server_url: str, migrated_template: str, tmp_path_factory: pytest.Tem
         remembered(gateway)
         gateway.export_supersession(["deploys"], made / "complete", complete=True)
         gateway.export_supersession(["deploys"], made / "plain")
+        gateway.remember("Gone.", memory_id="gone")
+        gateway.forget("gone")  # which leaves a tombstone: an event without a payload
+        for number in range(FILLING):
+            gateway.remember(f"It is {number}.", memory_id=f"number-{number}")
+        gateway.export_ledger(made / "tiled", complete=True)
         key, signing = key_of(here), here.home / "keys" / "signing.pem"
         here.close()
         good = hostile.loaded(made / "plain", made / "complete", key, signing)
         folder = made / "cases"
-        for name, case in CASES.items():
-            (folder / name).mkdir(parents=True)
-            case.act(good._replace(path=Path(shutil.copytree(good.path, folder / name / "bundle"))))
-        shutil.copytree(good.path, folder / "good" / "bundle")
+        for what, cases, path in (("good", SINGLE, good.path), ("good-tiled", TILED, made / "tiled")):
+            for name, case in cases.items():
+                (folder / name).mkdir(parents=True)
+                case.act(good._replace(path=Path(shutil.copytree(path, folder / name / "bundle"))))
+            shutil.copytree(path, folder / what / "bundle")
         before = sorted(map(str, folder.rglob("*")))
         (aside := made / "tmp").mkdir()
         ours, small = (_run(program, folder, key, aside) for program in (OURS, SMALL))
@@ -116,7 +124,8 @@ def test_a_hostile_bundle_ends_in_the_right_exit(corpus: Corpus, name: str) -> N
 
 def test_the_bundle_that_all_were_made_of_is_good(corpus: Corpus) -> None:
     """The corpus shows something only because nothing but the enemy's act is wrong with it."""
-    assert (corpus.ours["good"].exit, corpus.alone["good"].exit) == (0, 0)
+    for good in ("good", "good-tiled"):
+        assert (corpus.ours[good].exit, corpus.alone[good].exit) == (0, 0)
 
 
 def test_no_hostile_bundle_takes_much_memory(corpus: Corpus) -> None:

@@ -204,8 +204,8 @@ def check(files, key):
     if not signed_origin == origin == key[0] or str(size) != count:
         tampered("the bundle or its checkpoint is of another origin than the key, or of no size")
     tiled, complete, single = (any(n.startswith(begin) for n in files) for begin in ("tile/p", "tile/e", ("en", "p")))
-    if tiled and single:
-        tampered("there are entries in tiles, and beside them entries in files of their own")
+    if tiled == single:
+        tampered("there are entries in tiles, and beside them entries in files of their own; or there are neither")
     entries = log_entries(files, size, root, tiled) if complete else single_entries(files, checkpoint, size, root)
     with files["chain.jsonl"]() as chain:
         seqs = (json.loads(line)["seq"] for line in iter(partial(chain.readline, 400_000), b""))
