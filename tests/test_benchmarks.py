@@ -201,7 +201,7 @@ def test_an_export_is_measured_from_end_to_end(server_url: str, tmp_path: Path) 
         writer = export.build(url, tmp_path / "home", 40, 5)
         with open_bare(database_url=writer, home=tmp_path / "home") as bare:
             key = bare.public_key()["public_key"]
-        for act in ("proofs", "complete"):
+        for act in ("proofs", "complete", "log"):
             made = export.act(act, writer, tmp_path / "home", tmp_path / act, "")
             checked = export.act("verify", writer, tmp_path / "home", tmp_path / act, key)
             assert min(made["seconds"], checked["seconds"], made["mb"]) > 0
@@ -213,9 +213,10 @@ def test_an_export_is_held_against_its_bars() -> None:
     good = export.Sized(
         events=1_000, revisions=10, chain=12, export_s=5.0, verify_s=1.0, alone_s=1.0, bytes=200, packed=50, wanted=100,
         export_mb=300.0, complete_s=2.0, complete_mb=300.0, complete_bytes=1_000, complete_verify_s=1.0, lines_s=1.0,
-        lines_mb=300.0, lines_bytes=1_000, copy_s=1.0, copy_bytes=2_000,
+        lines_mb=300.0, lines_bytes=1_000, log_s=1.0, log_mb=300.0, log_bytes=1_000, log_verify_s=1.0,
+        log_verify_mb=100.0, log_alone_s=1.0, copy_s=1.0, copy_bytes=2_000,
     )  # fmt: skip
     assert {line.met for line in export.lines([good])} == {True, None}
-    worse = good._replace(export_s=5.1, verify_s=1.1, complete_mb=301.0, lines_mb=301.0)
-    assert [line.met for line in export.lines([worse])].count(False) == 4
+    worse = good._replace(export_s=5.1, verify_s=1.1, complete_mb=301.0, lines_mb=301.0, log_mb=301.0)
+    assert [line.met for line in export.lines([worse])].count(False) == 5
     assert [line.ratio for line in export.lines([good]) if line.ratio is not None] == [2.0, 0.5, 0.5]

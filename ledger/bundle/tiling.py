@@ -87,7 +87,7 @@ class _Tiling:
         signed = notes.parse_checkpoint(notes.parse_note(self._log.checkpoint).text)
         for tile, raw in tiles.grow(signed.size, self._put_entries):
             put(self._folder, tiles.path(tile), raw)
-        if self._grown.root() != signed.root:
+        if next(self._entries, None) is not None or self._grown.root() != signed.root:
             raise broken(0, "tree", "the entries that the checkpoint is over", "others")
 
     def _put_entries(self, first: int, count: int) -> bytes:

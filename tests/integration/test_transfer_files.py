@@ -430,9 +430,13 @@ def test_an_import_is_for_who_administers(made: Made, open_here: Here, tmp_path:
     assert "4711" not in (tmp_path / "b.csv").read_text()
 
 
-def test_a_ledger_of_many_events_is_no_bundle(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bundle has three files for each event, so it is refused where they are too many, and says what else to do."""
+def test_a_ledger_of_many_events_is_a_bundle_only_if_it_is_complete(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With three files for each event it is refused where they are too many; the whole log in tiles has no bound."""
     monkeypatch.setattr("gateway.service.exporting.BUNDLED_MAX", 5)
-    with refused("VALIDATION_FAILED"):
+    with refused("VALIDATION_FAILED") as found:
         made.gateway.export_ledger(tmp_path / "b")
+    assert "`--complete`, which has no such bound" in found.error.message
+    assert made.gateway.export_ledger(tmp_path / "b", complete=True).events > 5
     assert telling.PAGE > 5
