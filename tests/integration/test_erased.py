@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,6 +17,7 @@ from gateway.shapes.replies.upkeep import Transfer
 from gateway.upkeep.bare import open_bare
 from ledger.bundle import layout
 from tests import erasing
+from tests.hostile_tiled import records_of, tile_of
 from tests.integration.conftest import Here
 from tests.integration.test_export import Handed, exits, key_of, resigned
 from tests.integration.test_transfer import elsewhere as elsewhere
@@ -190,14 +192,17 @@ def exported(here: Here, path: Path, **settings: object) -> Handed:
     """Return a bundle of a memory that was erased."""
     gateway = remembered(here)
     erasing.erase(gateway, "ana", here.ledger_url, here.home)
-    gateway.export_supersession(["ana"], path, **settings)  # pyright: ignore[reportArgumentType] - a test's settings
+    if settings.pop("tiled", False):
+        gateway.export_ledger(path, complete=True)
+    else:
+        gateway.export_supersession(["ana"], path, **settings)  # pyright: ignore[reportArgumentType] - a test's settings
     return Handed(path, key_of(here), signing(here))
 
 
-@pytest.mark.parametrize("complete", [False, True])
-def test_a_bundle_says_what_was_erased(open_here: Here, tmp_path: Path, complete: bool) -> None:
-    """Both programs tell erased from withheld, and end with 0."""
-    made = exported(open_here, tmp_path / "bundle", complete=complete)
+@pytest.mark.parametrize("form", [{}, {"complete": True}, {"tiled": True}])
+def test_a_bundle_says_what_was_erased(open_here: Here, tmp_path: Path, form: dict[str, bool]) -> None:
+    """Both programs tell erased from withheld, and end with 0; of a whole log in tiles, too."""
+    made = exported(open_here, tmp_path / "bundle", **form)
     found = verify_bundle(made.path, made.key)
     assert (found.verdict, found.exit_code) == (ERASED, 0)
     assert (found.payloads["erased"], found.payloads["withheld"]) == (3, 0)
@@ -221,33 +226,52 @@ def test_an_erasure_that_no_certificate_ends_is_withheld(open_here: Here, tmp_pa
     assert exits(tmp_path / "bundle", key_of(open_here)) == (0, 0)
 
 
-@pytest.mark.parametrize("act", ["missing", "doubled", "swapped", "invented"])
-def test_the_list_of_what_was_erased_is_what_the_events_say(open_here: Here, tmp_path: Path, act: str) -> None:
+@pytest.mark.parametrize("tiled", [False, True])
+def test_the_list_of_what_was_erased_is_what_the_events_say(open_here: Here, tmp_path: Path, tiled: bool) -> None:
     """Row 22: one line of it missing, doubled, swapped or invented, signed by the issuer: both programs say 14."""
-    made = exported(open_here, tmp_path / "bundle")
+    made = exported(open_here, tmp_path / "bundle", tiled=tiled)
     first, second, third = (made.path / layout.ERASURES).read_text().splitlines(keepends=True)
     other = json.dumps({**json.loads(third), "seq": 1}, separators=(",", ":")) + "\n"
-    lines = {
+    for lines in {
         "missing": [first, third],
         "doubled": [first, first, second, third],
         "swapped": [second, first, third],
         "invented": [other, first, second, third],
-    }[act]
-    (made.path / layout.ERASURES).write_text("".join(lines))
+    }.values():
+        (made.path / layout.ERASURES).write_text("".join(lines))
+        resigned(made)
+        assert exits(made.path, made.key) == (14, 14)
+
+
+def test_a_payload_that_was_erased_is_in_no_tile(open_here: Here, tmp_path: Path) -> None:
+    """Where a certificate says that a payload is gone, its issuer cannot hand it out: both programs say 14."""
+    gateway = remembered(open_here)
+    gateway.export_ledger(tmp_path / "before", complete=True)
+    gone = min(erasing.erase(gateway, "ana", open_here.ledger_url, open_here.home))
+    gateway.export_ledger(tmp_path / "after", complete=True)
+    (before,), (after,) = ([*(tmp_path / one / "tile/payloads/000.p").iterdir()] for one in ("before", "after"))
+    records = records_of(after.read_bytes(), 4)
+    assert records[gone] == b""
+    records[gone] = records_of(before.read_bytes(), 4)[gone]
+    after.write_bytes(tile_of(records, 4))
+    made = Handed(tmp_path / "after", key_of(open_here), signing(open_here))
     resigned(made)
     assert exits(made.path, made.key) == (14, 14)
+    found = verify_bundle(made.path, made.key).finding
+    assert found is not None and found["check"] == "erasures"
 
 
 # ---------------------------------------------------------------- exports of the whole, and imports
 
 
-@pytest.mark.parametrize("form", ["jsonl", "csv", "bundle"])
+@pytest.mark.parametrize("form", ["jsonl", "csv", "bundle", "tiled"])
 def test_no_form_of_an_export_holds_what_was_erased(open_here: Here, tmp_path: Path, form: str) -> None:
     """Lines, tables and bundles say erased of three payloads and withhold none; no file of them has a word of it."""
     gateway = remembered(open_here)
     gone = erasing.erase(gateway, "ana", open_here.ledger_url, open_here.home)
     out = tmp_path / "out"
-    assert gateway.export_ledger(out, form=form).payloads_withheld == 0
+    settings: dict[str, Any] = {"form": "bundle", "complete": True} if form == "tiled" else {"form": form}
+    assert gateway.export_ledger(out, **settings).payloads_withheld == 0
     files = [one for one in out.rglob("*") if one.is_file()] if out.is_dir() else [out]
     assert not any(word.encode() in one.read_bytes() for one in files for word in (SECRET, "it is hers", "she said so"))
     if form == "csv":

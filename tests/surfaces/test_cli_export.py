@@ -71,6 +71,14 @@ def test_a_complete_bundle_and_its_check_show_how_far_they_are(here: list[str], 
     assert found.code == 0 and done == total and "parts" not in found.out
     whole = corrigenda("export", "ledger", "--out", str(tmp_path / "c"), "--progress", *here)
     assert whole.code == 0 and "proven" in whole.err and "written" not in whole.err
+    log = corrigenda("export", "ledger", "--complete", "--out", str(tmp_path / "d"), "--progress", "-o", "json", *here)
+    events = json.loads(log.out)["events"]
+    assert events == json.loads(log.out)["size"]
+    shown = " ".join(log.err.split())
+    assert f"{events}/{events} events " in shown and "proven" not in shown
+    parts = corrigenda("verify", "--bundle", str(tmp_path / "d"), "--key", key, "--progress")
+    (done, total) = re.findall(r"verified .* (\d+)/(\d+) parts", parts.err)[-1]
+    assert parts.code == 0 and done == total
 
 
 def test_the_verdict_is_a_document(here: list[str], tmp_path: Path) -> None:

@@ -67,6 +67,25 @@ def test_with_the_key_every_event_is_proven(page: Browser, shown: tuple[Path, st
     assert len(states) == 2 * 5
 
 
+def test_a_page_of_a_part_says_that_it_is_one(page: Browser, shown: tuple[Path, str], tmp_path: Path) -> None:
+    """Of a long log the page has the first events: it says so before and after the key was given."""
+    text = shown[0].read_text(encoding="utf-8")
+    found = re.search(r'"told":(\d+)', text)
+    assert found is not None
+    part = tmp_path / "viewer.html"
+    part.write_text(text.replace(found[0], '"told":5000'), encoding="utf-8")
+    page.open(part)
+    assert page.wait(STATE) == "unpinned"
+    said = str(page.script("return document.getElementById('part').textContent"))
+    assert said.startswith(f"This page shows the first {found[1]} of 5000 events. chain.jsonl lists all of them")
+    page.write("#key", shown[1])
+    page.wait(f"{STATE} === 'good'")
+    verdict = str(page.script("return document.getElementById('verdict').textContent"))
+    assert f"{5000 - int(found[1])} further events of the bundle are not on this page." in verdict
+    page.open(shown[0])
+    assert page.script("return document.getElementById('part').hidden") is True
+
+
 def test_another_key_is_not_believed(page: Browser, shown: tuple[Path, str]) -> None:
     """A key that did not sign the checkpoint, or is none, verifies nothing."""
     page.open(shown[0])
