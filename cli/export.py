@@ -123,9 +123,9 @@ def corrections(session: Session, **options: Any) -> None:  # Any: as the option
 
 def _export(session: Session, act: str, options: dict[str, Any]) -> None:  # Any: as the options have it
     revealed = options.pop("with_payloads")
-    # What is written as it is told has one phase; a bundle with a file for each event is then proven, event by event.
-    single = options["form"] == "bundle" and not options["complete"]
-    phases = _phases(complete=False) if single else [("exported", "events")]
+    phases = [("exported", "events")]
+    if options["form"] == "bundle":  # of a whole log it is found first what is to be told
+        phases = [("read", "entries"), *phases] if options["complete"] else _phases(complete=False)
     with session.gateway(create=False) as gateway, metered(session, *phases) as meter:
         if revealed not in ("all", "none"):
             revealed = [full_id(gateway, one) for one in revealed.split(",")]

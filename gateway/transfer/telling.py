@@ -74,6 +74,7 @@ class Telling:
         self._leading = 0
         self._times: Iterator[str] = iter(())
         self.withheld = 0
+        self._looked = 0
 
     def lines(self, progress: Progress | None = None) -> Iterator[Line]:
         """Yield the line of each event, ascending by position. The lock is held for a page at a time."""
@@ -87,11 +88,13 @@ class Telling:
             if progress:
                 progress(positions.stop, total)
 
-    def surveyed(self) -> Surveyed:
+    def surveyed(self, progress: Progress | None = None) -> Surveyed:
         """Go through the log once, for `entries`. The lock is held for a page at a time."""
-        erasures, named = Erasures(), array("q")
+        erasures, named, total = Erasures(), array("q"), self._asked.last + 1
 
         def watch(entry: Entry) -> None:
+            if progress and (entry.position % PAGE == PAGE - 1 or entry.position == total - 1):
+                progress(min(entry.position + 1, total), total)
             if entry.position > self._asked.last:
                 return
             if entry.envelope.type in OF_ERASURES:
@@ -113,11 +116,22 @@ class Telling:
         The lock is held for a page at a time.
         """
         total = self._asked.last + 1
+        if progress:
+            progress(0, total)
         for first in range(0, total, PAGE):
             positions = range(first, min(first + PAGE, total))
             yield from self._offered(positions, chosen)
             if progress:
                 progress(positions.stop, total)
+
+    def is_overtaken(self) -> bool:
+        """Report whether a text was withdrawn from view after it was looked up which are: it may have been told."""
+        with self._lock:
+            first, self._looked = self._looked, self._ledger.catch_up() + 1
+        moves = (
+            move for one in self._entries(first, self._looked) for move in getattr(one.envelope.facts, "moves", ())
+        )
+        return any(move.after.state in ("forgotten", "erased") for move in moves)
 
     def _offered(self, positions: Sequence[int], chosen: Chosen) -> list[tuple[Exported, bool]]:
         with self._lock:
@@ -194,23 +208,23 @@ class Telling:
             return Chosen(None, frozenset(), frozenset())
         streams, named, forgotten = set[str](), set[str](), set[str]()
         # What was forgotten since is not told either, however far back the export ends.
-        end = asked.last + 1 if asked.forgotten else self._ledger.walk.head.size
-        for entry in self._entries(end):
+        self._looked = end = asked.last + 1 if asked.forgotten else self._ledger.walk.head.size
+        for entry in self._entries(0, end):
             if watch is not None:
                 watch(entry)
             for move in getattr(entry.envelope.facts, "moves", ()):
                 (forgotten.add if move.after.state == "forgotten" else forgotten.discard)(move.revision)
-            if asked.kind == CORRECTIONS and self._is_wanted(entry, streams):
+            if asked.kind == CORRECTIONS and entry.position <= asked.last and self._is_wanted(entry, streams):
                 streams.add(entry.envelope.stream)
                 named |= {entry.envelope.actor, *_scope(entry)}
         told = frozenset(streams) if asked.kind == CORRECTIONS else None
         return Chosen(told, frozenset(named), frozenset() if asked.forgotten else frozenset(forgotten))
 
-    def _entries(self, end: int) -> Iterator[Entry]:
-        """Yield the entries before `end`; the lock is held for a page at a time."""
-        for first in range(0, end, PAGE):
+    def _entries(self, first: int, end: int) -> Iterator[Entry]:
+        """Yield the entries from `first` up to before `end`; the lock is held for a page at a time."""
+        for at in range(first, end, PAGE):
             with self._lock:
-                page = [*self._ledger.entries(first, min(first + PAGE, end))]
+                page = [*self._ledger.entries(at, min(at + PAGE, end))]
             yield from page
 
     def _is_wanted(self, entry: Entry, streams: set[str]) -> bool:

@@ -20,6 +20,7 @@ from ledger.bundle.tiling import Counted, Log, fill_tiled
 from ledger.bundle.writing import Ready, give, ready
 from ledger.clock import Clock, stamp
 from ledger.erasure import is_signed
+from ledger.errors import refuse
 from ledger.governance import HandedOut, LedgerOpened, RecordExport
 from ledger.keys import KeyFiles
 from ledger.notes import Checkpoint
@@ -72,7 +73,8 @@ class Tiling:
     def made(self, progress: Progress | None) -> Generator[Tiled]:
         """Write the bundle aside; it is gone again when the caller has not placed it.
 
-        `progress` is told how many events were written, and of how many.
+        `progress` is told how many entries were read, and then how many were written; and of how many, each from 0 on.
+        Errors: CONCURRENT_MODIFICATION (something was forgotten meanwhile), and those of `fill_tiled` and `set_aside`.
         """
         out = Path(self._request.out)
         with set_aside(out) as folder:
@@ -85,13 +87,26 @@ class Tiling:
                 kind=self._request.kind, count=counted.events, origin=checkpoint.origin, size=checkpoint.size,
                 root=checkpoint.root.hex(), handed=HandedOut(ids=(), recipient=self._request.recipient),
             )  # fmt: skip
-            yield Tiled(record=record, withheld=counted.withheld, ready=ready(folder, out), out=out)
+            made = Tiled(record=record, withheld=counted.withheld, ready=ready(folder, out), out=out)
+            self._check_still()
+            with self._lock:  # until the export is recorded: nothing is forgotten between the two
+                self._check_still()
+                yield made
+
+    def _check_still(self) -> None:
+        """Refuse to hand out what was forgotten while it was written."""
+        if self._told.is_overtaken():
+            refuse(
+                "CONCURRENT_MODIFICATION",
+                "A text was forgotten or erased while the bundle was written, and it may hold that. Nothing was handed "
+                "out. Export it again.",
+            )
 
     def _fill(
         self, folder: Path, note: bytes, checkpoint: Checkpoint, opened: LedgerOpened, progress: Progress | None
     ) -> Counted:
         signing, key = checkpoints.signing_key(self._files, opened), notes.parse_verifier_key(opened.public_key)
-        found = self._told.surveyed()
+        found = self._told.surveyed(progress)
         size = checkpoint.size
 
         def report(counted: Counted) -> dict[str, Any]:  # Any: JSON

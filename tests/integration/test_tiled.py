@@ -17,7 +17,7 @@ from gateway.transfer import telling
 from ledger import bundle
 from ledger.bundle import BundleReport, layout, tiled, tiling
 from tests.conftest import fresh_database
-from tests.house import refused
+from tests.house import refused, rows
 from tests.integration.conftest import Here
 from tests.integration.test_export import ALONE, SECRET, WITHHELD, exits, key_of, remembered
 from tests.integration.test_transfer import lines, position_of
@@ -154,9 +154,34 @@ def test_others_write_while_it_is_written(open_here: Here, tmp_path: Path, monke
 
     answer = gateway.export_ledger(tmp_path / "bundle", complete=True, progress=meanwhile)
     assert (answer.size, answer.events) == (size, size)
-    assert seen == [(min(done, size), size) for done in range(4, size + 4, 4)]
+    assert seen == [(done, size) for done in (4, 8, size, 0, 4, 8, size)] and size == 10
     assert b"Meanwhile" not in everything(tmp_path / "bundle")
     assert exits(tmp_path / "bundle", key_of(open_here)) == (0, 0)
+
+
+@pytest.mark.parametrize("pages", [1, 6])
+def test_what_is_forgotten_while_it_is_written_is_not_handed_out(
+    open_here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: int
+) -> None:
+    """RC-31: found again before the export is recorded; where it came before its text was read, and after that."""
+    gateway = open_here(embedder="none")
+    remembered(gateway)
+    monkeypatch.setattr(telling, "PAGE", 4)
+    calls: list[int] = []
+
+    def meanwhile(done: int, _: int) -> None:
+        calls.append(done)
+        if len(calls) == pages:
+            gateway.forget("deploys")
+
+    with refused("CONCURRENT_MODIFICATION"):
+        gateway.export_ledger(tmp_path / "bundle", complete=True, progress=meanwhile)
+    assert len(calls) >= pages and not (tmp_path / "bundle").exists()
+    counted = "SELECT count(*) FROM corrigenda.log_entry WHERE type = 'export.made.v1'"
+    assert rows(open_here.ledger_url, counted) == [(0,)]
+    assert [one for one in tmp_path.iterdir() if one != open_here.home] == []
+    gateway.export_ledger(tmp_path / "bundle", complete=True)
+    assert b"Tuesdays" not in everything(tmp_path / "bundle")
 
 
 def test_the_same_export_again_is_of_the_same_size(open_here: Here, tmp_path: Path) -> None:
