@@ -17,12 +17,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from others import NO_GO, build, install_proofbundle, run
 
 from gateway.audit import checkpoints
+from gateway.upkeep.bare import open_bare
 from ledger import notes, tiles, tree
 from ledger.digest import leaf
 from ledger.memories import Command
 from ledger.notes import Checkpoint
 from ledger.rendering import render
+from tests.conftest import fresh_database
+from tests.integration.conftest import Here
 from tests.ledgers import WrittenLedger, correct, remember
+from tests.roles import as_writer
 
 pytestmark = pytest.mark.soak
 
@@ -53,8 +57,6 @@ def revisions(lineage: str, count: int) -> list[Command]:
 @pytest.fixture(scope="module")
 def rendered(server_url: str, migrated_template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     """A ledger's log at 301 entries, and rendered again into the same directory at 601."""
-    from tests.conftest import fresh_database
-
     made = tmp_path_factory.mktemp("log")
     with (
         fresh_database(server_url, template=migrated_template) as url,
@@ -88,7 +90,7 @@ def _read_by_proofs(command: Path, shown: Shown, made: Path) -> tuple[int, str]:
     note = (shown.folder / "checkpoint").read_text(encoding="utf-8")
     size = int(note.split("\n")[1])
     leaves = [one for tile in tiles.of_size(size, 0) for one in tiles.split(_bytes(shown, tile))]
-    for index in (0, 1, 255, 256, 300, 511, 512, size - 1):
+    for index in sorted(one for one in {0, 1, 255, 256, 300, 511, 512, size - 1} if one < size):
         proof = [base64.b64encode(one).decode() for one in tree.inclusion(index, leaves)]
         lines = ["c2sp.org/tlog-proof@v1", f"index {index}", *proof, "", note]
         (made / "proof").write_text("\n".join(lines), encoding="utf-8")
@@ -128,6 +130,25 @@ def test_others_refuse_another_key(reader: Reader, rendered: Shown) -> None:
     """Whose log it is comes from whoever reads it, never from the directory."""
     other = notes.format_verifier_key(notes.VerifierKey(rendered.key.split("+")[0], bytes(32)))
     assert reader(rendered._replace(key=other))[0] != 0
+
+
+@pytest.mark.parametrize("reader", [WHO], indirect=True)
+def test_a_bundle_of_a_whole_log_is_such_a_directory(
+    reader: Reader, server_url: str, migrated_template: str, tmp_path: Path
+) -> None:
+    """RC-37: whoever reads tiles reads a bundle that holds them, and finds that it extends an earlier one."""
+    with fresh_database(server_url, template=migrated_template) as owner:
+        here = Here(as_writer(owner), tmp_path / "home")
+        gateway = here(embedder="none")
+        for number in range(130):
+            gateway.remember(f"It is {number}.", memory_id=f"number-{number}")
+        older = gateway.export_ledger(tmp_path / "older", complete=True)
+        newer = gateway.export_ledger(tmp_path / "newer", complete=True)
+        here.close()
+        with open_bare(database_url=here.ledger_url, home=here.home) as bare:
+            key = bare.public_key()["public_key"]
+    shown = Shown(tmp_path / "newer", key, tmp_path / "older" / "checkpoint")
+    assert reader(shown) == (0, f"ok {older.size} {newer.size}")
 
 
 @pytest.mark.parametrize("reader", [WHO], indirect=True)
