@@ -10,6 +10,7 @@ The whole ledger is written as lines of JSON, too, and as a complete bundle of a
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -62,6 +63,7 @@ class Sized(NamedTuple):
     log_verify_s: float
     log_verify_mb: float
     log_alone_s: float
+    log_alone_mb: float
     copy_s: float
     copy_bytes: int
 
@@ -142,12 +144,13 @@ def _measured(url: str, writer: str, home: Path, folder: Path, key: str, events:
     bundle = folder / "proofs-0"
     _apart("proofs", writer, home, folder / "packed.tar.gz")
     checked = [_apart("verify", writer, home, bundle, key) for _ in range(ROUNDS)]
-    alone_s = _alone(key, bundle)
+    alone = _alone(key, bundle)
     whole = _apart("complete", writer, home, folder / "complete")
     whole_checked = _apart("verify", writer, home, folder / "complete", key)
     told = _apart("lines", writer, home, folder / "lines.jsonl")
     log = _apart("log", writer, home, folder / "log")
     log_checked = _apart("verify", writer, home, folder / "log", key)
+    log_alone = _alone(key, folder / "log")
     envelopes = [one.stat().st_size for one in (bundle / "envelopes").iterdir()]
     copied = _copied(url, folder / "copied")
     return Sized(
@@ -156,7 +159,7 @@ def _measured(url: str, writer: str, home: Path, folder: Path, key: str, events:
         chain=len(envelopes),
         export_s=min(one["seconds"] for one in made),
         verify_s=min(one["seconds"] for one in checked),
-        alone_s=alone_s,
+        alone_s=alone["seconds"],
         bytes=_bytes(bundle),
         packed=(folder / "packed.tar.gz").stat().st_size,
         wanted=round(sum(envelopes) + len(envelopes) * PROOF_BYTES * log2(events)),
@@ -173,19 +176,23 @@ def _measured(url: str, writer: str, home: Path, folder: Path, key: str, events:
         log_bytes=_bytes(folder / "log"),
         log_verify_s=log_checked["seconds"],
         log_verify_mb=log_checked["mb"],
-        log_alone_s=_alone(key, folder / "log"),
+        log_alone_s=log_alone["seconds"],
+        log_alone_mb=log_alone["mb"],
         copy_s=copied,
         copy_bytes=(folder / "copied").stat().st_size,
     )
 
 
-def _alone(key: str, bundle: Path) -> float:
-    """Return how long the program that lies in every bundle takes for one, its start included."""
+def _alone(key: str, bundle: Path) -> dict[str, float]:
+    """Return what the program that lies in every bundle takes for one: seconds, its start included, and megabytes."""
     began = time.perf_counter()
-    subprocess.run([sys.executable, str(SHIPPED), key, str(bundle)], check=True, stdout=subprocess.DEVNULL)
-    took = time.perf_counter() - began
-    print(f"verify.py: {took:.2f} s", file=sys.stderr)
-    return took
+    process = subprocess.Popen([sys.executable, str(SHIPPED), key, str(bundle)], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, process.returncode
+    found = {"seconds": time.perf_counter() - began, "mb": usage.ru_maxrss / 1024}
+    print(f"verify.py: {found['seconds']:.2f} s, {found['mb']:.0f} MB", file=sys.stderr)
+    return found
 
 
 def _bytes(folder: Path) -> int:
@@ -245,7 +252,9 @@ def lines(found: Sequence[Sized]) -> list[Line]:
                 "the ledger as a bundle: verification", f"{one.log_verify_s:.1f} s", f"{one.log_verify_mb:.0f} MB",
                 None, "", None,
             ),
-            Line("the same by verify.py", f"{one.log_alone_s:.1f} s", "", None, "", None),
+            Line(
+                "the same by verify.py", f"{one.log_alone_s:.1f} s", f"{one.log_alone_mb:.0f} MB", None, "", None,
+            ),
         ]  # fmt: skip
     return said
 

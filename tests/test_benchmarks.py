@@ -214,7 +214,7 @@ def test_an_export_is_held_against_its_bars() -> None:
         events=1_000, revisions=10, chain=12, export_s=5.0, verify_s=1.0, alone_s=1.0, bytes=200, packed=50, wanted=100,
         export_mb=300.0, complete_s=2.0, complete_mb=300.0, complete_bytes=1_000, complete_verify_s=1.0, lines_s=1.0,
         lines_mb=300.0, lines_bytes=1_000, log_s=1.0, log_mb=300.0, log_bytes=1_000, log_verify_s=1.0,
-        log_verify_mb=100.0, log_alone_s=1.0, copy_s=1.0, copy_bytes=2_000,
+        log_verify_mb=100.0, log_alone_s=1.0, log_alone_mb=1.0, copy_s=1.0, copy_bytes=2_000,
     )  # fmt: skip
     assert {line.met for line in export.lines([good])} == {True, None}
     worse = good._replace(export_s=5.1, verify_s=1.1, complete_mb=301.0, lines_mb=301.0, log_mb=301.0)
