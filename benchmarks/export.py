@@ -10,7 +10,6 @@ The whole ledger is written as lines of JSON, too, and as a complete bundle of a
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import time
@@ -35,6 +34,17 @@ PROOF_BYTES = 45  # a hash in base64 and its line break
 ROUNDS = 3
 MEMORY = "long"
 SHIPPED = Path(writing.__file__).parent / "shipped" / "verify.py"
+
+# Runs a program as it is, and tells its peak of memory in kilobytes when it has ended.
+_WITH_PEAK = """
+import runpy, sys
+sys.argv = sys.argv[1:]
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+finally:
+    with open("/proc/self/status") as status:
+        print(status.read().partition("VmHWM:")[2].split()[0], file=sys.stderr)
+"""
 
 
 class Sized(NamedTuple):
@@ -186,11 +196,9 @@ def _measured(url: str, writer: str, home: Path, folder: Path, key: str, events:
 def _alone(key: str, bundle: Path) -> dict[str, float]:
     """Return what the program that lies in every bundle takes for one: seconds, its start included, and megabytes."""
     began = time.perf_counter()
-    process = subprocess.Popen([sys.executable, str(SHIPPED), key, str(bundle)], stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, process.returncode
-    found = {"seconds": time.perf_counter() - began, "mb": usage.ru_maxrss / 1024}
+    command = [sys.executable, "-c", _WITH_PEAK, str(SHIPPED), key, str(bundle)]
+    done = subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    found = {"seconds": time.perf_counter() - began, "mb": int(done.stderr) / 1024}
     print(f"verify.py: {found['seconds']:.2f} s, {found['mb']:.0f} MB", file=sys.stderr)
     return found
 
