@@ -86,6 +86,8 @@ def test_no_entry_has_a_file_of_its_own(made: Made, tmp_path: Path) -> None:
         "tile/payloads/000.p", "tile/payloads/000.p/N",
     ]  # fmt: skip
     assert not {"envelopes", "proofs", "payloads"} & set(found)
+    said = (tmp_path / "tiled" / layout.GUIDE).read_text()
+    assert "tlog-tiles" in said and "@@" not in said and "proofs/" not in said
     size = len(told(tmp_path / "tiled"))
     made.gateway.export_ledger(tmp_path / "single", as_of=str(size - 1))
     assert told(tmp_path / "single") == told(tmp_path / "tiled")
