@@ -22,6 +22,7 @@ import migrations
 from gateway.bootstrap import open_bare, open_gateway
 from gateway.deciding.late_checks import LateChecks
 from gateway.shapes.replies.documents import document
+from gateway.transfer import taking
 from gateway.writing.page import Page
 from ledger import anchor_file, keys, opening, storing
 from ledger.anchor import Anchor
@@ -198,6 +199,14 @@ def import_peps(words: Words) -> None:
         say(document(gateway.import_peps(words["path"])))
 
 
+def take_over(words: Words) -> None:
+    """Take over a file of lines or, where its issuer's key is given, a bundle, some lines a page; say the report."""
+    taking.LINES_PER_PAGE = words["lines_per_page"]
+    with open_gateway(**words["where"], replay=False) as gateway:
+        path, key = words["path"], words.get("key")
+        say(document(gateway.import_lines(path) if key is None else gateway.import_bundle(path, key)))
+
+
 def visit(words: Words) -> None:
     """Open a ledger as often as `threads` says, all at once, and say its status each time."""
     where = words["where"]
@@ -259,6 +268,7 @@ ACTS: dict[str, Callable[[Words], None]] = {
     "recover": recover,
     "reembed": reembed,
     "import": import_peps,
+    "take over": take_over,
     "visit": visit,
     "init": init,
     "modules": modules,
