@@ -5,7 +5,6 @@ asked for: nothing is handed out of which the ledger does not know.
 """
 
 import os
-import secrets
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -14,12 +13,12 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from gateway.audit import checkpoints, signing
+from gateway.audit import asides, checkpoints, signing
 from gateway.reading.reader import Reader
 from gateway.scope.names import Names
 from gateway.scope.states import States
 from ledger import notes
-from ledger.bundle.writing import Contents, Exported, discard, erased_of, fill, place
+from ledger.bundle.writing import Contents, Exported, erased_of, fill, place
 from ledger.chain import broken
 from ledger.clock import Clock, stamp
 from ledger.errors import failure, refuse
@@ -246,19 +245,17 @@ def set_aside(out: Path) -> Generator[Path]:
 
     Errors: VALIDATION_FAILED (something is in that place), UNAVAILABLE (it cannot be written there).
     """
-    folder = out.with_name(f".{out.name[:40]}-{secrets.token_hex(8)}")
     try:
         if os.path.lexists(out):
             raise taken(out)
-        folder.mkdir(mode=0o700)
-        yield folder
+        with asides.beside(out) as folder:
+            folder.mkdir(mode=0o700)
+            yield folder
     except OSError as error:
         refuse(
             "UNAVAILABLE",
             f"The bundle cannot be written at {out}: {error.strerror or error}. Mend that, and try again.",
         )
-    finally:
-        discard(folder)
 
 
 def measured(path: Path) -> int:

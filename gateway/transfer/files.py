@@ -5,12 +5,12 @@ Nothing is ever written over what is there.
 
 import gzip
 import os
-import secrets
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
+from gateway.audit import asides
 from ledger.errors import failure, refuse
 from ledger.placing import place_file
 
@@ -55,20 +55,17 @@ def aside(out: Path) -> Generator[Aside]:
     """
     if os.path.lexists(out):
         raise taken(out)
-    path = out.with_name(f".{out.name[:40]}-{secrets.token_hex(8)}")  # a name may be as long as the file system allows
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb", buffering=1024 * 1024) as raw:
-            yield Aside(out, path, raw)
+        with asides.beside(out) as path:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "wb", buffering=1024 * 1024) as raw:
+                yield Aside(out, path, raw)
     except OSError as error:
         refuse(
             "UNAVAILABLE",
             f"The export cannot be written at {out}: {error.strerror or error}. Nothing lies there. Mend that, and try "
             "again.",
         )
-    finally:
-        with suppress(OSError):  # what was wrong is said above, and is wrong here too
-            path.unlink()
 
 
 def taken(out: Path) -> Exception:

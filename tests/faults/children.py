@@ -207,6 +207,21 @@ def take_over(words: Words) -> None:
         say(document(gateway.import_lines(path) if key is None else gateway.import_bundle(path, key)))
 
 
+def export(words: Words) -> None:
+    """Export the ledger, and say what was; with `struck`, be killed as soon as some of it is written or read."""
+
+    def killed(done: int, _: int) -> None:
+        if done:
+            say({"struck": "while exporting"})
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with open_gateway(**words["where"], replay=False) as gateway:
+        progress = killed if words.get("struck") else None
+        say(document(gateway.export_ledger(
+            words["path"], form=words["form"], idempotency_key=words.get("key"), progress=progress
+        )))  # fmt: skip
+
+
 def visit(words: Words) -> None:
     """Open a ledger as often as `threads` says, all at once, and say its status each time."""
     where = words["where"]
@@ -269,6 +284,7 @@ ACTS: dict[str, Callable[[Words], None]] = {
     "reembed": reembed,
     "import": import_peps,
     "take over": take_over,
+    "export": export,
     "visit": visit,
     "init": init,
     "modules": modules,

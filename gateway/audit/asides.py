@@ -1,0 +1,94 @@
+"""Where an export is written before it has its name: a hidden folder beside it, that dies with its writer.
+
+The folder holds a mark, on which its writer has a lock for as long as it lives. A writer that was killed leaves both,
+and the next export into the same directory removes them. Nothing else is ever removed: only a folder of this user,
+whose name has the shape, which is no link, and which holds our mark with a lock that nobody has.
+"""
+
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+MARK = "corrigenda-export"
+_MARKED = b"An export was being written here. Its writer holds a lock on this file, or has died.\n"
+_SHAPE = re.compile(r"\..{1,40}-[0-9a-f]{16}", re.DOTALL)
+_NO_WAIT = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+@contextmanager
+def beside(out: Path) -> Generator[Path]:
+    """Give a path on `out`'s file system under which nothing lies; what has not left it afterwards is removed.
+
+    What writers that were killed have left in `out`'s directory is removed first. Errors: OSError (no folder there).
+    """
+    sweep(out.parent)
+    # A name may be as long as the file system allows, so no more than a part of it is in this one.
+    folder = out.with_name(f".{out.name[:40]}-{secrets.token_hex(8)}")
+    folder.mkdir(mode=0o700)
+    try:
+        with open(folder / MARK, "xb", buffering=0) as mark:
+            _lock(mark)
+            yield folder / "export"
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # what was wrong is said by whoever wrote, and is wrong here too
+
+
+def sweep(directory: Path) -> None:
+    """Remove what killed writers left in a directory, as far as that can be done."""
+    with suppress(OSError), os.scandir(directory) as found:
+        left = [one.path for one in found if _SHAPE.fullmatch(one.name) and one.is_dir(follow_symlinks=False)]
+        for path in left:
+            with suppress(OSError):
+                _remove(path)
+
+
+def _lock(mark: IO[bytes]) -> None:
+    """Lock the mark and write its words, without which nobody takes the folder for one that was left.
+
+    Where files cannot be locked there are no words, and what a killed writer leaves stays there.
+    """
+    try:
+        fcntl.flock(mark, fcntl.LOCK_EX)
+    except OSError:
+        return
+    mark.write(_MARKED)
+
+
+def _remove(path: str) -> None:
+    """Remove a folder, if it is one that a killed writer left.
+
+    All is looked at and removed by the folder's descriptor, so nobody can put another folder in its place meanwhile.
+    """
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _NO_WAIT)
+    try:
+        mark = os.open(MARK, os.O_RDWR | _NO_WAIT, dir_fd=folder)
+        try:
+            if not _is_left(folder, mark):
+                return
+            with os.scandir(folder) as found:
+                names = [(one.name, one.is_dir(follow_symlinks=False)) for one in found if one.name != MARK]
+            for name, is_folder in names:
+                shutil.rmtree(name, dir_fd=folder) if is_folder else os.unlink(name, dir_fd=folder)
+            os.unlink(MARK, dir_fd=folder)  # last: what is removed in part only is known again the next time
+        finally:
+            os.close(mark)
+    finally:
+        os.close(folder)
+    os.rmdir(path)  # of an empty folder only
+
+
+def _is_left(folder: int, mark: int) -> bool:
+    """Report whether a folder and its mark are this user's and ours, and nobody writes there any more."""
+    if {os.fstat(folder).st_uid, os.fstat(mark).st_uid} != {os.geteuid()}:
+        return False
+    try:
+        fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return os.read(mark, len(_MARKED) + 1) == _MARKED
