@@ -55,9 +55,13 @@ def _said(item: "Correction", paint: Paint) -> str:
 
 def _values(item: "Correction") -> str:
     if item.original_value is None:
-        return "  (erased)"
+        return f"  ({_unsaid(item)})"
     right = block(item.corrected_value, gutter="  + ") if item.corrected_value else "  + (should be empty)"
     return f"{block(item.original_value, gutter='  - ')}\n{right}"
+
+
+def _unsaid(item: "Correction") -> str:
+    return "its values are no longer shown: they were forgotten" if item.forgotten else "erased"
 
 
 def _happened(entry: "AuditEntry") -> str:
@@ -99,7 +103,7 @@ def line(item: "Correction") -> str:
     """One correction in one line: when, id, state, agent, what it was about, both values."""
     about = " ".join(inert(part) for part in (item.entity_key, item.field) if part)
     right = _short(item.corrected_value or "") or "(empty)"
-    said = "(erased)" if item.original_value is None else f"{_short(item.original_value)} → {right}"
+    said = f"({_unsaid(item)})" if item.original_value is None else f"{_short(item.original_value)} → {right}"
     values = f"{about + ': ' if about else ''}{said}"
     return f"{moment(item.created_at):<24}  {item.correction_id}  {item.state:<11}  {inert(item.agent)}  {values}"
 

@@ -29,8 +29,7 @@ def event(item: "LogItem") -> str:
         *_chain(item),
     ]
     inner = [_inner(item, name) for name in ("facts", "payload")]
-    if getattr(item, "erased", False):
-        inner.append("  payload\n  │ (erased)")
+    inner += [f"  payload\n  │ ({gone})" for gone in ("erased", "forgotten") if getattr(item, gone, False)]
     return "\n".join([f"{item.seq}  {item.type}", pairs(rows), *(text for text in inner if text)])
 
 

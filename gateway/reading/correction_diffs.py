@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gateway.scope.names import Names, References
 from gateway.shapes.replies.past import CorrectionDiff, CorrectionThen
-from gateway.views.revisions import correction_text_of, repeats_unseen
+from gateway.views.revisions import correction_text_of
 from gateway.views.viewing import Viewing
 from ledger.corrections import CORRECTION, CorrectionState
 from ledger.verified import Recorded, VerifiedLedger
@@ -29,24 +29,13 @@ class CorrectionDiffs:
             for one, recorded in self._ledger.streams(corrections).items()
         }
         seen = {one: history for one, history in histories.items() if self._is_seen(_folded(history))}
-        untold = self._untold({one: _folded(history) for one, history in seen.items()})
-        return {one: self._diff(one, history, first, told=one not in untold) for one, history in seen.items()}
+        untold = self._viewing.untold_about(_about(history) for history in seen.values())
+        return {
+            one: self._diff(one, history, first, told=_about(history) not in untold) for one, history in seen.items()
+        }
 
     def _is_seen(self, state: CorrectionState) -> bool:
         return state.recorded is not None and self._references.holds_correction(state.recorded)
-
-    def _untold(self, states: Mapping[str, CorrectionState]) -> set[str]:
-        """Return those whose values repeat what was forgotten: by now, whenever they are looked at."""
-        about = {one: state.recorded.revision for one, state in states.items() if state.recorded}
-        lineages = self._ledger.walk.lineages({revision for revision in about.values() if revision})
-        views = self._viewing.many(set(lineages.values()))
-        return {
-            one
-            for one, revision in about.items()
-            if revision in lineages
-            and revision in views[lineages[revision]].state.revisions
-            and repeats_unseen(views[lineages[revision]], revision, states[one])
-        }
 
     def _diff(self, correction: str, history: Sequence[Recorded], first: int, *, told: bool) -> CorrectionDiff:
         before = [item for item in history if item.entry.position <= first]
@@ -75,3 +64,8 @@ class CorrectionDiffs:
 
 def _folded(history: Sequence[Recorded]) -> CorrectionState:
     return CORRECTION.fold(item.event for item in history)
+
+
+def _about(history: Sequence[Recorded]) -> str | None:
+    recorded = _folded(history).recorded
+    return None if recorded is None else recorded.revision

@@ -8,11 +8,10 @@ revision is held against its own events.
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from gateway.reading.lineages import Graph, correction_node, is_touched, revision_node
+from gateway.reading.lineages import Graph, about_of, correction_node, is_touched, revision_node
 from gateway.scope.names import Names, References
 from gateway.scope.states import States
 from gateway.shapes.replies.lineages import LineageEdge
-from gateway.views.revisions import repeats_unseen
 from gateway.views.viewing import Viewing
 from ledger.corrections import CORRECTION, CorrectionSuperseded
 from ledger.verified import VerifiedLedger
@@ -58,9 +57,12 @@ class Chains:
         shown = self._names.shown(sorted({lineages[revision] for _, revision in corrects}))
         revisions = dict.fromkeys(revision for _, revision in corrects)
         states = {one: self._states.of(CORRECTION, one) for one in touched}
-        untold = {one for one, revision in corrects if repeats_unseen(views[lineages[revision]], revision, states[one])}
+        untold = self._viewing.untold_about(about_of(state) for state in states.values())
         nodes = (
-            *(correction_node(one, states[one], self._ledger.stream(one), told=one not in untold) for one in touched),
+            *(
+                correction_node(one, states[one], self._ledger.stream(one), told=about_of(states[one]) not in untold)
+                for one in touched
+            ),
             *(revision_node(views[lineages[one]], one, shown[lineages[one]]) for one in revisions),
         )
         edges = (

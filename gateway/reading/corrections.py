@@ -23,6 +23,7 @@ from gateway.shapes.replies.corrections import (
 )
 from gateway.shapes.replies.past import Change
 from gateway.shapes.schemas import CorrectionsRequest, StatsRequest
+from gateway.views.hidden import bare_correction
 from gateway.views.revisions import audit_entry, correction_text_of
 from ledger.corrections import (
     CORRECTION,
@@ -53,6 +54,7 @@ class Found(NamedTuple):
     first: Recorded
     last: Recorded
     state: str
+    is_forgotten: bool = False  # what it says repeats what was forgotten, and only what it was about is left here
 
     @property
     def correction(self) -> str:
@@ -63,6 +65,11 @@ class Found(NamedTuple):
     def is_erased(self) -> bool:
         """Report whether what it says was erased."""
         return self.first.payload is None
+
+    @property
+    def is_told(self) -> bool:
+        """Report whether its values are told."""
+        return not (self.is_erased or self.is_forgotten)
 
     @property
     def created_at(self) -> str:
@@ -100,10 +107,10 @@ class Corrections:
         ]
         if not recorded:
             raise _not_yet(position)
-        found = _found(recorded[0], recorded[-1], correction)
-        if found is None:
-            raise TypeError(f"no correction: {correction}")
+        found = self._known(recorded[0], recorded[-1], correction)
         shown = self._names.shown(sorted({item.entry.envelope.actor for item in recorded}))
+        if found.is_forgotten:
+            recorded = [msgspec.structs.replace(item, payload=None) for item in recorded]
         return ExplainedCorrection(
             **msgspec.structs.asdict(self._reply(found, self._names.show)),
             audit=tuple(audit_entry(item, shown.__getitem__) for item in recorded),
@@ -126,10 +133,21 @@ class Corrections:
 
     def _whole(self, correction: str) -> Correction:
         recorded = self._ledger.stream(correction)
-        found = _found(recorded[0], recorded[-1], correction)
+        return self._reply(self._known(recorded[0], recorded[-1], correction), self._names.show)
+
+    def _known(self, first: Recorded, last: Recorded, correction: str) -> Found:
+        found = _found(first, last, correction)
         if found is None:
             raise TypeError(f"no correction: {correction}")
-        return self._reply(found, self._names.show)
+        return self._told([found])[0]
+
+    def _told(self, found: Sequence[Found]) -> list[Found]:
+        """Return some corrections, those without their values that repeat what was forgotten."""
+        untold = self._reader.untold_about(one.facts.revision for one in found)
+        return [
+            one._replace(text=bare_correction(one.text), is_forgotten=True) if one.facts.revision in untold else one
+            for one in found
+        ]
 
     def list(self, request: CorrectionsRequest) -> Iterator[Correction]:
         """Yield what was asked for, oldest first."""
@@ -183,11 +201,13 @@ class Corrections:
             ),
         )
 
-    def said_too(self, reference: str) -> tuple[str, ...]:
+    def said_too(self, reference: str, *, forgotten: bool = False) -> tuple[str, ...]:
         """Return warnings that name the standing corrections in which a withdrawn text is still to be read.
 
-        A correction is a record of its own: withdrawing what it made of a memory, or what it was about, leaves it.
+        A correction is a record of its own: withdrawing what it made of a memory, or what it was about, leaves it. Of
+        what was forgotten it tells nothing any more, until that is restored.
         """
+        says = "stands, and is not told until this is restored" if forgotten else "still says it"
         lineage, revision = self._references.locate(reference)
         state = self._states.lineage(lineage)
         item = state.revisions.get(revision or state.head or state.latest or "")
@@ -196,14 +216,15 @@ class Corrections:
         about = {"revisions": [item.revision, *item.supersedes], "kind": CORRECTS}
         rows = self._ledger.store.query(QUERIES["find_correcting"], {"gen": self._ledger.store.head().gen, **about})
         standing = [one for one in dict.fromkeys(str(row[0]) for row in rows) if self._stands(one)]
-        return tuple(f"correction_untouched: {one} still says it; revoke it too if that is wrong" for one in standing)
+        return tuple(f"correction_untouched: {one} {says}; revoke it too if that is wrong" for one in standing)
 
     def _stands(self, correction: str) -> bool:
         return self._states.of(CORRECTION, correction).state in STANDING_STATES
 
     def confirmed(self, record: Record, correction: str) -> Found | None:
         """Return a correction that its own first and last event confirm; None if they are another's."""
-        return _found(record.first, record.last, correction)
+        found = _found(record.first, record.last, correction)
+        return None if found is None else self._told([found])[0]
 
     def fields(self, found: Found) -> dict[str, Any]:  # Any: one value of each field's type
         """Return the fields of `replies.Correction`."""
@@ -223,7 +244,7 @@ class Corrections:
         ids = self._reader.scope(project, request.reader)
         reader = self._reader.reader(project, request.reader) if self._reads_as_somebody(request) else None
         for rows in self._rows(project, None if request.agent is None else ids.agent, request.states):
-            yield [found for found in self._read(rows) if _wanted(found, request, project, ids, reader)]
+            yield self._told([found for found in self._read(rows) if _wanted(found, request, project, ids, reader)])
 
     def stood(
         self, request: CorrectionsRequest, *, position: int, after: int, most: int
@@ -246,7 +267,7 @@ class Corrections:
         rows = self._ledger.store.query(QUERIES["find_corrections"], params)
         histories = self._ledger.streams({correction for correction, _ in rows})
         found = (_found_by(histories[one], position, one) for one, _ in rows if one in histories)
-        kept = [one for one in found if one is not None and _wanted(one, request, project, ids, reader)]
+        kept = self._told([one for one in found if one is not None and _wanted(one, request, project, ids, reader)])
         shown = self._names.shown(sorted({name for one in kept for name in _named(one.facts.scope)}))
         items = [(one.first.entry.position, self._reply(one, shown.__getitem__)) for one in kept]
         return items, rows[-1][1] if len(rows) == most else None
@@ -298,8 +319,8 @@ class Corrections:
             agent=shown(facts.scope.agent) or "",
             field=text.field,
             entity_key=text.entity_key,
-            original_value=None if found.is_erased else text.original_value,
-            corrected_value=None if found.is_erased else text.corrected_value,
+            original_value=text.original_value if found.is_told else None,
+            corrected_value=text.corrected_value if found.is_told else None,
             reason=text.reason,
             original_input=text.original_input,
             tags=text.tags,
@@ -315,6 +336,7 @@ class Corrections:
             stream_version=last.stream_seq + 1,
             position=found.first.entry.position,
             erased=found.is_erased,
+            forgotten=found.is_forgotten,
         )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from gateway.reading.graph import newer_than, older_than
 from gateway.scope.names import Names, References
 from gateway.shapes.replies.lineages import LineageEdge, LineageNode
-from gateway.views.revisions import LineageView, correction_text_of, repeats_unseen
+from gateway.views.revisions import LineageView, correction_text_of
 from gateway.views.viewing import Viewing
 from ledger.corrections import CORRECTION, CorrectionState
 from ledger.ids import MEMORY, kind_of
@@ -147,13 +147,9 @@ class Surroundings:
             if self._is_seen(states[correction])
             and is_touched(self._views[self._holders[revision]], revision, correction, states[correction])
         ]
-        untold = {
-            correction
-            for correction, revision in pairs
-            if repeats_unseen(self._views[self._holders[revision]], revision, states[correction])
-        }
+        untold = self._viewing.untold_about(about_of(states[correction]) for correction, _ in pairs)
         nodes = {
-            one: correction_node(shown[one], states[one], histories[one], told=one not in untold)
+            one: correction_node(shown[one], states[one], histories[one], told=about_of(states[one]) not in untold)
             for one in dict.fromkeys(correction for correction, _ in pairs)
         }
         return [
@@ -163,6 +159,11 @@ class Surroundings:
 
     def _is_seen(self, state: CorrectionState) -> bool:
         return state.recorded is not None and self._references.holds_correction(state.recorded)
+
+
+def about_of(state: CorrectionState) -> str | None:
+    """Return the revision that a correction is about."""
+    return None if state.recorded is None else state.recorded.revision
 
 
 def is_touched(view: LineageView, revision: str, correction: str, state: CorrectionState) -> bool:

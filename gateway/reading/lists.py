@@ -135,7 +135,7 @@ class Lister:
             and wanted.lineage in (None, view.lineage)
             and request.kind in (None, item.kind)
             and listed_state(item.values) in request.states
-            and (not request.tags or set(request.tags) <= set(view.text(item.revision).tags))
+            and (not request.tags or set(request.tags) <= set(view.tags(item.revision)))
         )
 
     @property

@@ -1,5 +1,6 @@
 """The reads: every answer is folded from verified entries; read models only say where to look."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -19,12 +20,11 @@ from gateway.shapes.replies.memories import Revision
 from gateway.shapes.replies.past import Explanation, History, RevisionDiff
 from gateway.shapes.schemas import ScopeRequest
 from gateway.views.diffing import patched_revision, revision_diff
+from gateway.views.hidden import is_silenced
 from gateway.views.revisions import (
-    WITHHELD,
     audit,
     chain_fields,
     correction_text_of,
-    is_hidden,
     log_item,
     revision_fields,
     revision_reply,
@@ -38,7 +38,7 @@ from ledger.evidence import EvidenceText
 from ledger.governance import ExportMade, NameAssigned
 from ledger.ids import CORRECTION as CORRECTION_ID
 from ledger.ids import MEMORY, OP, REVISION, is_ours, is_prefix_of_ours, kind_of
-from ledger.memories import Birth, RevisionState, RevisionText
+from ledger.memories import RevisionState, RevisionText
 from ledger.message import ScopeIds
 from ledger.verified import Recorded, VerifiedLedger
 
@@ -224,21 +224,14 @@ class Reader:
             facts=msgspec.to_builtins(item.entry.envelope.facts),
             payload=self._shown_payload(item),
             erased=item.payload is None and item.entry.envelope.payload_sha256 is not None,
+            forgotten=self.repeats_forgotten(item),
         )
 
     def _shown_payload(self, item: Recorded) -> dict[str, Any] | None:  # Any: the event type's own
-        """Return what an event says, without what a revision says that was withdrawn from view.
-
-        None where the actor may not see it.
-        """
-        if item.payload is None or not self.tells(item):
+        """Return what an event says; None where the actor may not see it, or where it repeats what was forgotten."""
+        if item.payload is None or not self.tells(item) or self.repeats_forgotten(item):
             return None
         said: dict[str, Any] = msgspec.to_builtins(item.payload)  # Any: as above
-        facts = item.entry.envelope.facts
-        if isinstance(facts, Birth):
-            state = self._states.lineage(item.entry.envelope.stream)
-            if is_hidden(state.revisions[facts.moves[-1].revision]):
-                said |= {name: None for name in WITHHELD if name in said}
         return said
 
     def tells(self, item: Recorded) -> bool:
@@ -265,15 +258,20 @@ class Reader:
         return self._references.holds(state) and self._references.visible.tells(facts, state)
 
     def repeats_forgotten(self, item: Recorded) -> bool:
-        """Report whether an event says, as the values of a correction, what was forgotten: no outsider gets that."""
-        facts = item.entry.envelope.facts
-        revision = facts.revision if isinstance(facts, CorrectionRecorded) else None
-        lineage = None if revision is None else self._ledger.walk.lineages([revision]).get(revision)
-        if revision is None or lineage is None:
+        """Report whether an event says what was forgotten, of a revision or as the values of a correction of one."""
+        if item.payload is None:
             return False
-        state = self._states.lineage(lineage)
-        found = (state.revisions.get(one) for one in (revision, *state.revisions[revision].superseded_by))
-        return any(one is not None and is_hidden(one) for one in found)
+        stream, facts = item.entry.envelope.stream, item.entry.envelope.facts
+        if kind_of(stream) == MEMORY:
+            return is_silenced(facts, self._states.lineage(stream))
+        if kind_of(stream) != CORRECTION_ID:
+            return False
+        recorded = facts if isinstance(facts, CorrectionRecorded) else self._states.of(CORRECTION, stream).recorded
+        return recorded is not None and bool(self._viewing.untold_about([recorded.revision]))
+
+    def untold_about(self, revisions: Iterable[str | None]) -> frozenset[str]:
+        """Return those of some revisions of which no correction tells its values any more."""
+        return self._viewing.untold_about(revisions)
 
     def log(self, first: int, end: int) -> list[LogItem]:
         """Return the events from `first` up to before `end`, oldest first."""

@@ -90,11 +90,12 @@ class Visible:
         """
         if self.whole:
             return True
-        about = _about(facts)
+        about = spoken_of(facts)
         return all(self.revision(state.revisions[one]) for one in about) if about else self.memory(state)
 
 
-def _about(facts: Facts) -> list[str]:
+def spoken_of(facts: Facts) -> list[str]:
+    """Return the revisions that an event of a memory speaks of in its payload; none where it speaks of the memory."""
     if isinstance(facts, Birth):
         return [facts.moves[-1].revision]
     moves: tuple[Move, ...] = getattr(facts, "moves", ())

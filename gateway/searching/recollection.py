@@ -16,7 +16,8 @@ from gateway.searching.filtering import Interval, Question, unfit, untrusted
 from gateway.searching.scanning import Place, Scan, Scanned, item_at
 from gateway.searching.trail import Trail
 from gateway.shapes.replies.searches import Hit
-from gateway.views.revisions import LineageView, is_hidden, revision_fields, view_at
+from gateway.views.hidden import is_hidden
+from gateway.views.revisions import LineageView, revision_fields, view_at
 from gateway.views.words import SharedWords
 from ledger.errors import CorrigendaError
 from ledger.limits import EMBEDDED_PER_SEARCH_MAX, TEXTS_PER_SEARCH_MAX

@@ -7,7 +7,7 @@ never written.
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
@@ -53,8 +53,8 @@ MOVED_MAX = 16  # times that hits are looked at again because somebody wrote abo
 class Confirmed(Generic[_HitT]):
     """A neighbour of which the ledger has said that it is a hit, and how that one is made, at a rank and a position.
 
-    `stream` and `version` are what said so, at a `position` of the ledger: a later version may say otherwise. An answer
-    of the past has none.
+    `stream` and `version` are what said so, at a `position` of the ledger: a later version may say otherwise, and so
+    may one of `leaning`. An answer of the past has none.
     """
 
     item: Item
@@ -62,6 +62,12 @@ class Confirmed(Generic[_HitT]):
     stream: str | None = None
     version: int = 0
     position: int = -1
+    leaning: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """Return the versions of all streams that it rests on."""
+        return self.leaning if self.stream is None else {self.stream: self.version, **self.leaning}
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,9 +314,10 @@ class Retrieval:
         positions = {one.position for one in sure}
         if len(positions) == 1 and -1 not in positions:
             return positions.pop(), set()
-        streams = {one.stream for one in sure if one.stream is not None}
-        head, ends = self._ledger.walk.present(streams)
-        return head.size - 1, {one.item for one in sure if one.stream and ends[one.stream].version != one.version}
+        head, ends = self._ledger.walk.present({stream for one in sure for stream in one.versions})
+        return head.size - 1, {
+            one.item for one in sure if any(ends[stream].version != version for stream, version in one.versions.items())
+        }
 
     def _again(
         self,
@@ -408,13 +415,20 @@ class Retrieval:
         for item, score in ours:
             record = records.get(item.lineage)
             found = None if record is None else self._corrections.confirmed(record, item.lineage)
-            if record is None or found is None or found.is_erased or found.state not in STANDING_STATES:
+            if record is None or found is None or not found.is_told or found.state not in STANDING_STATES:
                 continue
             if not sees(scope, visibility=found.facts.visibility, scope=found.facts.scope):
                 continue
             if request.entity_key is None or found.text.entity_key == request.entity_key:
                 version = record.last.entry.envelope.stream_seq + 1
-                yield Confirmed(item, partial(self._correction_hit, found, score), item.lineage, version)
+                hit = partial(self._correction_hit, found, score)
+                yield Confirmed(item, hit, item.lineage, version, leaning=self._about(found))
+
+    def _about(self, found: FoundCorrection) -> Mapping[str, int]:
+        """Return the memory that a correction is about, and its version: once that is forgotten, it is no hit."""
+        walk = self._ledger.walk
+        about = () if found.facts.revision is None else walk.lineages([found.facts.revision]).values()
+        return {lineage: walk.stream(lineage).version for lineage in about}
 
     def _correction_hit(self, found: FoundCorrection, score: float, rank: int, position: int) -> CorrectionHit:
         why = f"similarity {score:.3f}; {found.state} at position {position}"

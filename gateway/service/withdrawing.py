@@ -55,7 +55,13 @@ class WithdrawingActs(UseCases):
             self._decisions.forget(append, revision, reason, if_revision)
 
         return self._write(
-            "forget", None, given, decide, idempotency_key, dry_run, warn=lambda: self._corrections.said_too(revision)
+            "forget",
+            None,
+            given,
+            decide,
+            idempotency_key,
+            dry_run,
+            warn=lambda: self._corrections.said_too(revision, forgotten=True),
         )
 
     @overload

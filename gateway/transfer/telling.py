@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from gateway.reading.reader import Reader
 from gateway.scope.names import Names
+from gateway.scope.visible import spoken_of
 from gateway.transfer.lines import Line, Place, line_of
 from ledger.bundle.writing import Exported
 from ledger.chain import Entry
@@ -192,12 +193,17 @@ class Telling:
 
     def _is_withheld(self, item: Recorded, chosen: Chosen) -> bool:
         payloads, born = self._asked.payloads, _born(item.entry)
-        if payloads == "none" or born in chosen.forgotten or not self._reader.tells(item):
+        if payloads == "none" or not self._reader.tells(item):
             return True
-        if not self._asked.forgotten and self._reader.repeats_forgotten(item):
+        if not self._asked.forgotten and self._repeats_forgotten(item, chosen):
             return True
         is_memory = item.entry.envelope.stream.startswith("mem_")
         return is_memory and not isinstance(payloads, str) and born not in payloads
+
+    def _repeats_forgotten(self, item: Recorded, chosen: Chosen) -> bool:
+        """Report whether an event says what was forgotten: only where the first pass leaves that open, it is read."""
+        about = spoken_of(item.entry.envelope.facts)
+        return not (about and chosen.forgotten.isdisjoint(about)) and self._reader.repeats_forgotten(item)
 
     # ---------------------------------------------------------------- the first pass
 
@@ -213,7 +219,8 @@ class Telling:
             if watch is not None:
                 watch(entry)
             for move in getattr(entry.envelope.facts, "moves", ()):
-                (forgotten.add if move.after.state == "forgotten" else forgotten.discard)(move.revision)
+                is_gone = move.after.state in ("forgotten", "erased")
+                (forgotten.add if is_gone else forgotten.discard)(move.revision)
             if asked.kind == CORRECTIONS and entry.position <= asked.last and self._is_wanted(entry, streams):
                 streams.add(entry.envelope.stream)
                 named |= {entry.envelope.actor, *_scope(entry)}

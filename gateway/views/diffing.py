@@ -100,12 +100,15 @@ def _mending(view: LineageView, item: RevisionState, at: int, show: Show) -> Met
     recorded = view.recorded[at]
     payload = patch_of(recorded)
     text = view.text_at(item.revision, item.content_seq)
-    before, after = (said_then(view, item, mended(text, one), show) for one in (payload.before, payload.after))
+    before, after = (
+        said_then(view, item, view.told(item.revision, mended(text, one)), show)
+        for one in (payload.before, payload.after)
+    )
     return MetadataChange(
         seq=at,
         at=recorded.entry.envelope.at,
         actor=show(recorded.entry.envelope.actor),
-        reason=payload.reason,
+        reason=None if at in view.untold else payload.reason,
         patch=differences(before, after),
     )
 

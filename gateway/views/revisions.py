@@ -9,9 +9,10 @@ from msgspec import Struct
 from gateway.shapes.replies.memories import Revision
 from gateway.shapes.replies.past import AuditEntry
 from gateway.views.applicability import document
+from gateway.views.hidden import bare, is_hidden, is_silenced
 from gateway.views.texts import mended
 from ledger.chain import Entry, broken
-from ledger.corrections import CorrectionRecorded, CorrectionState, CorrectionText
+from ledger.corrections import CorrectionRecorded, CorrectionText
 from ledger.digest import leaf, public
 from ledger.memories import (
     LINEAGE,
@@ -46,8 +47,9 @@ class LineageView(Struct, frozen=True, kw_only=True):
 
     `others` are views of other lineages by the revisions of theirs that this one's supersede, or were superseded by.
     `unseen` are revisions that may not be read any more, whatever they were when the view was true; `untold` are the
-    positions of events whose payload the reader may not see. `ended` says where a revision was superseded, `patched`
-    where its metadata was mended, `admitted` where it was vouched for, in order.
+    positions of events whose payload is not told, because it speaks of these, or is not the reader's to see. `ended`
+    says where a revision was superseded, `patched` where its metadata was mended, `admitted` where it was vouched for,
+    in order.
     """
 
     lineage: str
@@ -63,13 +65,25 @@ class LineageView(Struct, frozen=True, kw_only=True):
     def text(self, revision: str) -> RevisionText:
         """Return what a revision says, as its metadata was mended last."""
         item = self.state.revisions[revision]
-        return said(self.recorded[item.content_seq], self.recorded[item.meta_seq])
+        return self.told(revision, said(self.recorded[item.content_seq], self.recorded[item.meta_seq]))
 
     def text_at(self, revision: str, position: int) -> RevisionText:
         """Return what a revision said at a position that it had reached."""
         content_seq = self.state.revisions[revision].content_seq
         metadata = max((at for at in self.patched.get(revision, ()) if at <= position), default=content_seq)
-        return said(self.recorded[content_seq], self.recorded[metadata])
+        return self.told(revision, said(self.recorded[content_seq], self.recorded[metadata]))
+
+    def tags(self, revision: str) -> tuple[str, ...]:
+        """Return a revision's tags, also where it is unseen: for a filter, whose answer must not change between pages.
+
+        Whoever names a tag is told nothing by this but who has it.
+        """
+        item = self.state.revisions[revision]
+        return said(self.recorded[item.content_seq], self.recorded[item.meta_seq]).tags
+
+    def told(self, revision: str, text: RevisionText) -> RevisionText:
+        """Return what is told of a text of a revision: all of it, or, where it is unseen, what may be known of it."""
+        return bare(text) if revision in self.unseen else text
 
     def at(self, position: int) -> str:
         """Return when an event was recorded."""
@@ -97,6 +111,7 @@ def view(lineage: str, recorded: Sequence[Recorded]) -> LineageView:
         patched=_mendings(recorded),
         admitted=_admissions(recorded),
         unseen=frozenset(item.revision for item in state.revisions.values() if is_hidden(item)),
+        untold=frozenset(item.entry.position for item in recorded if is_silenced(item.entry.envelope.facts, state)),
     )
 
 
@@ -135,7 +150,7 @@ def view_at(now: LineageView, position: int) -> LineageView:
     What was forgotten since stays unseen.
     """
     recorded = [item for at, item in sorted(now.recorded.items()) if at <= position]
-    return msgspec.structs.replace(view(now.lineage, recorded), unseen=now.unseen)
+    return msgspec.structs.replace(view(now.lineage, recorded), unseen=now.unseen, untold=now.untold)
 
 
 def said(content: Recorded, meta: Recorded) -> RevisionText:
@@ -162,21 +177,6 @@ def patch_of(item: Recorded) -> MetadataPatch:
     if not isinstance(item.payload, MetadataPatch):
         raise broken(item.entry.position, "payloads", "the metadata of a revision", "another payload")
     return item.payload
-
-
-def is_hidden(item: RevisionState) -> bool:
-    """Report whether a revision was withdrawn from view: then neither its text nor the text's hash is shown."""
-    return item.values.state in ("forgotten", "erased")
-
-
-def repeats_unseen(view: LineageView, revision: str, state: CorrectionState) -> bool:
-    """Report whether a correction is about a revision of a view, and that or what came of it may not be read any more.
-
-    Its values are then what was forgotten. A learning that it only withdrew is another text.
-    """
-    if state.recorded is None or state.recorded.revision != revision:
-        return False
-    return not view.unseen.isdisjoint({revision, *view.state.revisions[revision].superseded_by})
 
 
 def correction_text_of(item: Recorded) -> CorrectionText:

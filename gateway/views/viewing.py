@@ -10,6 +10,7 @@ import msgspec
 from gateway.scope.names import Names, References, not_found
 from gateway.scope.states import States
 from gateway.scope.visible import Visible
+from gateway.views.hidden import is_hidden_since
 from gateway.views.revisions import LineageView, view, view_at
 from ledger.errors import failure
 from ledger.message import ScopeIds
@@ -79,7 +80,17 @@ class Viewing:
         untold = {
             at for at, item in whole.recorded.items() if not visible.tells(item.entry.envelope.facts, whole.state)
         }
-        return msgspec.structs.replace(whole, state=seen, untold=frozenset(untold))
+        return msgspec.structs.replace(whole, state=seen, untold=whole.untold | untold)
+
+    def untold_about(self, revisions: Iterable[str | None]) -> frozenset[str]:
+        """Return those of some revisions of which no correction tells its values: they, or what came of them, are gone.
+
+        That is so now, whenever they are looked at, and whoever looks.
+        """
+        asked = {one for one in revisions if one is not None}
+        lineages = self._ledger.walk.lineages(asked) if asked else {}
+        states = self._states.lineages(set(lineages.values()))
+        return frozenset(one for one, lineage in lineages.items() if is_hidden_since(states[lineage], one))
 
     def shown(self, *views: LineageView) -> Callable[[str], str]:
         """Return a look-up of names that has read all those of some lineages at once."""

@@ -31,11 +31,11 @@ def test_what_is_forgotten_is_shown_without_its_text(gateway: Gateway) -> None:
     gateway.forget("crane", reason="it never did")
 
     shown, told = gateway.show(revision(first)), gateway.explain("crane")
-    assert (shown.state, shown.content, shown.content_hash, shown.tags) == ("forgotten", None, None, ("load",))
+    assert (shown.state, shown.content, shown.content_hash, shown.tags) == ("forgotten", None, None, ())
     assert (told.head, told.content, told.audit[-1].reason) == (None, None, "it never did")
     assert [item.content for item in gateway.history("crane").items] == [None]
     assert {node.label for node in gateway.lineage("crane").nodes} == {"(forgotten)"}
-    assert gateway.show_event(born).payload == {**(gateway.show_event(born).payload or {}), "content": None}
+    assert (gateway.show_event(born).payload, gateway.show_event(born).forgotten) == (None, True)
     everything = [shown, told, gateway.history("crane"), gateway.lineage("crane"), gateway.show_event(born)]
     assert b"twelve tonnes" not in msgspec.json.encode([*everything, gateway.search("crane twelve tonnes")])
     with refused("MEMORY_DELETED") as refusal:
@@ -88,14 +88,15 @@ def test_another_kind_under_no_name_begins_anew(gateway: Gateway) -> None:
 
 @pytest.mark.parametrize("act", ["forget", "revoke"])
 def test_who_withdraws_a_text_is_told_where_else_it_stands(gateway: Gateway, act: str) -> None:
-    """A correction is a record of its own: the receipt names those that still say it, also when it is told again."""
+    """A correction is a record of its own: the receipt names those that say it, also when it is told again."""
     gateway.remember("Berlin", memory_id="office")
     recorded = gateway.record_correction(
         agent="bot", original_value="Berlin", corrected_value="Hamburg", memory="office", reason="moved"
     )
     how = {"reason": "private", "idempotency_key": "k1"}
     first, again = (getattr(gateway, act)("office", **how) for _ in range(2))
-    said = f"correction_untouched: {recorded.correction_id} still says it; revoke it too if that is wrong"
+    told = "stands, and is not told until this is restored" if act == "forget" else "still says it"
+    said = f"correction_untouched: {recorded.correction_id} {told}; revoke it too if that is wrong"
     assert said in first.warnings and said in again.warnings and again.replayed
     gateway.restore("office")
     gateway.revoke_correction(recorded.correction_id or "", reason="private")

@@ -64,11 +64,12 @@ def test_pages_neither_skip_nor_repeat_while_rows_change(open_here: Here, tags: 
             act(writer, f"m{199 - page * 7 - offset}")
 
     def said(item: Revision) -> str | None:
-        """Return what was remembered: of what was forgotten since, by its tags and its name."""
+        """Return what was remembered: of what was forgotten since, by its name."""
         return f"row {item.memory_id.removeprefix('m')}" if item.content is None else item.content
 
     found = [*pages(reader, 30, between, tags=tags)]
-    assert {item.tags for page in found for item in page.items} == ({("even",)} if tags else {("even",), ("odd",)})
+    told = {item.tags for page in found for item in page.items if item.content is not None}
+    assert told == ({("even",)} if tags else {("even",), ("odd",)})
     assert [said(item) for page in found for item in page.items] == expected
     assert {page.position for page in found} == {found[0].position}
     assert all(item.state == "active" and item.trust == "unverified" for page in found for item in page.items)

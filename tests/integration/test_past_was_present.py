@@ -2,11 +2,14 @@
 
 import random
 from collections.abc import Callable
+from typing import Any
 
+import msgspec
 import pytest
 
 import corrigenda
 from gateway.service import Gateway
+from gateway.shapes.replies.past import AuditEntry
 from ledger.errors import CorrigendaError
 
 NAMES = "abcd"
@@ -55,9 +58,20 @@ def unseen(gateway: Gateway) -> set[str]:
 
 
 def without(found: Told, revisions: set[str]) -> Told:
-    """Return explanations without the content of some revisions."""
-    gone = {"content": None, "content_hash": None}
-    return {name: fields | gone if fields["revision_id"] in revisions else fields for name, fields in found.items()}
+    """Return explanations without what is not told any more of some revisions, and of the events that speak of them."""
+    gone = {"content": None, "content_hash": None, "tags": ()}
+    told = {name: fields | gone if fields["revision_id"] in revisions else fields for name, fields in found.items()}
+    return {name: fields | {"audit": silenced(fields["audit"], revisions)} for name, fields in told.items()}
+
+
+def silenced(audit: Any, revisions: set[str]) -> list[AuditEntry]:  # Any: what an explanation holds
+    """Return a story without the reasons and patches of those events that speak of some revisions."""
+    return [
+        msgspec.structs.replace(entry, reason=None, patch=None)
+        if not revisions.isdisjoint({(entry.patch or {}).get("revision"), *(move["revision"] for move in entry.moves)})
+        else entry
+        for entry in audit
+    ]
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -18,7 +18,8 @@ class Correction(Reply, frozen=True, kw_only=True):
     """What an agent put out, what was right, and why, as it stands at the position of the answer.
 
     `corrected_value` is empty where the field should be empty. Of one that was `erased` both values are None, and so is
-    whatever else it said. `memory` is the revision that it is about, if any.
+    whatever else it said. Of one that is `forgotten`, since the revision that it is about was, or what came of that,
+    values, reason, input and tags are not told. `memory` is the revision that it is about, if any.
     `state` is unconfirmed (an agent reported it), active, superseded or revoked.
     """
 
@@ -44,6 +45,7 @@ class Correction(Reply, frozen=True, kw_only=True):
     stream_version: int
     position: int
     erased: bool = False
+    forgotten: bool = False
 
 
 class ExplainedCorrection(Correction, frozen=True, kw_only=True):

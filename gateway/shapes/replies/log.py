@@ -22,7 +22,8 @@ class EventDetail(LogItem, frozen=True, kw_only=True):
     """One event with both its halves, and what links it: hashes in hex, under the names that FORMAT.md gives them.
 
     `leaf` is its hash in the Merkle tree; `payload_sha256` and `payload_len` are None where it has no payload. `erased`
-    says that it had one, which was destroyed.
+    says that it had one, which was destroyed; `forgotten`, that it has one which repeats what was forgotten, and is not
+    told.
     """
 
     log: str
@@ -37,6 +38,7 @@ class EventDetail(LogItem, frozen=True, kw_only=True):
     facts: dict[str, Any]  # Any: the event type's own, as FORMAT.md gives them
     payload: dict[str, Any] | None  # Any: as above
     erased: bool = False
+    forgotten: bool = False
 
 
 class Trace(Reply, frozen=True, kw_only=True):
