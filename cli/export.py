@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import click
 
 from cli.context import Session, full_id, pass_session
-from cli.options import Noun, Verb
+from cli.options import Noun, Verb, read_at
 from cli.output import give, note
 from cli.progress import metered
 from cli.views import audit
@@ -27,7 +27,7 @@ def export() -> None:
 @click.argument("ids", metavar="MEM…", nargs=-1, required=True)
 @click.option("--out", required=True, metavar="PATH", help="A directory, or a file: NAME.tar, NAME.tar.gz.")
 @click.option("--complete", is_flag=True, help="With every entry of the log: then nothing can be missing.")
-@click.option("--as-of", metavar="SEQ|TIME", help="Only what was there then.")
+@click.option("--as-of", callback=read_at, metavar="SEQ|TIME", help="Only what was there then.")
 @click.option(
     "--with-payloads", default="all", show_default=True, metavar="all|none|REV,…", help="Which texts may be seen."
 )
@@ -78,7 +78,7 @@ def _written(command: CommandT) -> CommandT:
             help="A bundle with proofs, lines of JSON that `import` reads, or a table.",
         ),
         click.option("--complete", is_flag=True, help="A bundle with every entry of the log, of any length."),
-        click.option("--as-of", metavar="SEQ|TIME", help="Only what was there then."),
+        click.option("--as-of", callback=read_at, metavar="SEQ|TIME", help="Only what was there then."),
         click.option("--recipient", metavar="WHO", help="For whom it is; recorded with the export."),
         click.option("--idempotency-key", metavar="KEY", help="Makes it safe to send the same again."),
     )  # fmt: skip

@@ -268,7 +268,7 @@ def read_moment(ctx: click.Context, param: click.Parameter, value: str | None) -
     from ledger.errors import InvalidInputError
 
     try:
-        return None if value is None else schemas.parse(schemas.MomentRequest, at=value).at
+        return None if value is None else schemas.parse_moment(value, "at")
     except InvalidInputError as error:
         (fault,) = error.details["fields"]
         message = f"{value!r} is not a time with its zone, such as 2026-01-02T03:04:05Z: it {fault['problem']}."

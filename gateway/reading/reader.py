@@ -167,9 +167,9 @@ class Reader:
         old, new = self._viewing.find(before), self._viewing.find(after)
         return revision_diff((old, new), self._viewing.shown(old[0], new[0]))
 
-    def position_of(self, moment: Moment) -> int:
-        """Return the position that is meant by a moment of the past, −1 before all."""
-        return self._moments.position(moment, incarnation=self.incarnation)
+    def position_of(self, moment: Moment, field: str = "at") -> int:
+        """Return the position that is meant by a moment of the past, −1 before all; `field` is what it is called."""
+        return self._moments.position(moment, incarnation=self.incarnation, field=field)
 
     def recorded_at(self, position: int) -> str:
         """Return when the event at a position was recorded; before all of them, the beginning of time."""

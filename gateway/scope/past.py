@@ -25,17 +25,19 @@ class Moments:
     def __init__(self, ledger: VerifiedLedger) -> None:
         self._ledger = ledger
 
-    def position(self, moment: Moment, *, incarnation: int) -> int:
+    def position(self, moment: Moment, *, incarnation: int, field: str = "at") -> int:
         """Return the position of the last append that was whole at a moment, −1 if there was none.
+
+        `field` is what the caller calls the moment: so do the refusals.
 
         Errors: VALIDATION_FAILED (neither a position nor a time with its zone), EVENT_NOT_FOUND (above the head).
         """
         if isinstance(moment, int) or (isinstance(moment, str) and is_position(moment)):
-            seq, last = parse_position(str(moment), incarnation=incarnation), self._ledger.walk.position
+            seq, last = parse_position(str(moment), incarnation=incarnation, field=field), self._ledger.walk.position
             if seq > last:
                 raise no_event(seq, last)
             return self._whole(seq)
-        return self._whole(self._recorded_by(schemas.parse(schemas.MomentRequest, at=moment).at))
+        return self._whole(self._recorded_by(schemas.parse_moment(moment, field)))
 
     def _whole(self, position: int) -> int:
         if position < 0:

@@ -269,7 +269,7 @@ class UseCases:
     def _question(self, request: schemas.SearchRequest, at_position: Moment | None = None) -> Question:
         """Return what a search is about, at the head that was caught up with, or as the ledger stood."""
         given = {"projectId": self._project, "sessionId": request.session, **request.context}
-        position = None if at_position is None else self._reader.position_of(at_position)
+        position = None if at_position is None else self._reader.position_of(at_position, "at_position")
         now = stamp(self._clock()) if position is None else self._reader.recorded_at(position)
         return Question(
             request=request,

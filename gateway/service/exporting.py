@@ -9,7 +9,7 @@ import msgspec
 from gateway.audit.exporting import Exporting, Made, Wanted, hand_out, measured
 from gateway.reading.reader import NOBODY
 from gateway.scope.names import no_such_project
-from gateway.scope.past import Moment, Moments
+from gateway.scope.past import Moment
 from gateway.service.base import UseCases
 from gateway.shapes import schemas
 from gateway.shapes.replies.audit import Export
@@ -267,7 +267,7 @@ class ExportActs(UseCases):
             )
         last = self._reader.position if size is None else size - 1
         if as_of is not None:
-            last = min(last, Moments(self._ledger).position(as_of, incarnation=self._reader.incarnation))
+            last = min(last, self._reader.position_of(as_of, "as_of"))
         return last
 
     def _revealed(self, asked: str | tuple[str, ...]) -> str | frozenset[str]:

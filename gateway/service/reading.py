@@ -139,7 +139,8 @@ class Reading(UseCases):
         zone, or the second before the first), MEMORY_NOT_FOUND (no such project).
         """
         answer = self._in_project(
-            lambda: (self._reader.position_of(first), self._reader.position_of(last)), "MEMORY_NOT_FOUND"
+            lambda: (self._reader.position_of(first, "first"), self._reader.position_of(last, "last")),
+            "MEMORY_NOT_FOUND",
         )
         start, end = self._read(min_position, answer)
         return self._diffs(start, end, self._reader.between.streams(start, end))

@@ -17,11 +17,15 @@ def is_position(text: str) -> bool:
     return _POSITION.fullmatch(text) is not None
 
 
-def parse_position(text: str, *, incarnation: int) -> int:
-    """Return the position, or VALIDATION_FAILED if it is none or of another incarnation."""
+def parse_position(text: str, *, incarnation: int, field: str = "min_position") -> int:
+    """Return the position, or VALIDATION_FAILED, by that name, if it is none or of another incarnation."""
     found = _POSITION.fullmatch(str(text))
     if found is None:
-        refuse("VALIDATION_FAILED", "A position is SEQ or INC.SEQ, two whole numbers; give one of those.")
+        refuse(
+            "VALIDATION_FAILED",
+            f"A position ({field}) is SEQ or INC.SEQ, two whole numbers; give one of those.",
+            fields=[{"field": field, "problem": "is no position"}],
+        )
     named, seq = found.groups()
     if named is not None and int(named) != incarnation:
         refuse(

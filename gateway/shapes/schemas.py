@@ -14,6 +14,7 @@ from pydantic import (
     Field,
     Strict,
     Tag,
+    TypeAdapter,
     ValidationError,
     field_validator,
     model_validator,
@@ -508,12 +509,6 @@ class StatsRequest(CorrectionsRequest):
     period: Period = "month"
 
 
-class MomentRequest(Request):
-    """A time of the past."""
-
-    at: Moment
-
-
 class ListRequest(ScopeRequest):
     """Which memories are listed. A cursor goes on where the page before it ended."""
 
@@ -563,19 +558,32 @@ def parse(model: type[_RequestT], **fields: Any) -> _RequestT:  # Any: unchecked
     try:
         return model(**fields)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False, include_context=True)
-        inside = {item["loc"][:depth] for item in found for depth in range(1, len(item["loc"]))}
-        # pydantic counts only the items that are right, and calls a list too short for those that are wrong.
-        faults = [_fault(item) for item in found if item["type"] != "too_short" or item["loc"] not in inside]
-        raise failure(
-            "VALIDATION_FAILED",
-            f"The request cannot be taken: {'; '.join(' '.join(fault) for fault in faults)}. Mend that and ask again.",
-            fields=[{"field": field, "problem": what} for field, what in faults],
-        ) from None
+        raise _refusal(error, "request") from None
 
 
-def _fault(item: Any) -> tuple[str, str]:  # Any: pydantic's own error details
-    field = ".".join(str(part) for part in item["loc"]) or "request"
+def parse_moment(moment: object, field: str) -> str:
+    """Return a time as the ledger writes times, or VALIDATION_FAILED, which calls it what the caller does."""
+    try:
+        return _MOMENT.validate_python(moment)
+    except ValidationError as error:
+        raise _refusal(error, field) from None
+
+
+def _refusal(error: ValidationError, whole: str) -> Exception:
+    """Return what is wrong with what was asked; `whole` is what all of it is called."""
+    found = error.errors(include_url=False, include_input=False, include_context=True)
+    inside = {item["loc"][:depth] for item in found for depth in range(1, len(item["loc"]))}
+    # pydantic counts only the items that are right, and calls a list too short for those that are wrong.
+    faults = [_fault(item, whole) for item in found if item["type"] != "too_short" or item["loc"] not in inside]
+    return failure(
+        "VALIDATION_FAILED",
+        f"The request cannot be taken: {'; '.join(' '.join(fault) for fault in faults)}. Mend that and ask again.",
+        fields=[{"field": field, "problem": what} for field, what in faults],
+    )
+
+
+def _fault(item: Any, whole: str) -> tuple[str, str]:  # Any: pydantic's own error details
+    field = ".".join(str(part) for part in item["loc"]) or whole
     context: dict[str, Any] = item.get("ctx") or {}
     phrase = _PHRASES.get(item["type"])
     if phrase is not None:
@@ -592,6 +600,7 @@ def _has(context: dict[str, Any], more: str, limit: int) -> str:  # Any: as in `
     return f"has {more} than {limit} {'characters' if context['field_type'] == 'Value' else 'items'}"
 
 
+_MOMENT: TypeAdapter[str] = TypeAdapter(Moment)
 _PHRASES: dict[str, Callable[[dict[str, Any]], str]] = {
     "missing": lambda _: "is missing",
     "extra_forbidden": lambda _: "is not a field of this request",

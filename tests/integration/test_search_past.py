@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -315,3 +317,22 @@ def test_no_moment_of_the_past(gateway: Gateway, ledger_url: str, code: str, ask
     gateway.remember("a")
     with refused(code):
         gateway.search("a", **asked(last_position(ledger_url)))
+
+
+@pytest.mark.parametrize("moment", [-1, "-1", "yesterday", "2026-01-01T00:00:00"])
+def test_a_moment_that_is_none_is_called_what_the_caller_calls_it(
+    gateway: Gateway, moment: Any, tmp_path: Path
+) -> None:
+    """Given what is no position and no time, when an act takes it, then its refusal has the act's word for it."""
+    made = gateway.remember("a", memory_id="a")
+    asking: dict[str, Callable[[], object]] = {
+        "at": lambda: gateway.explain("a", at=moment),
+        "at_position": lambda: gateway.search("a", at_position=moment),
+        "first": lambda: gateway.diff_between(moment, made.position),
+        "last": lambda: gateway.diff_between(0, moment),
+    }
+    exports = (gateway.export_ledger, gateway.export_corrections, partial(gateway.export_supersession, ["a"]))
+    for field, ask in [*asking.items(), *(("as_of", partial(one, tmp_path / "x", as_of=moment)) for one in exports)]:
+        with refused("VALIDATION_FAILED") as found:
+            ask()
+        assert [fault["field"] for fault in found.details["fields"]] == [field]

@@ -258,6 +258,8 @@ def test_a_time_is_of_rfc_3339(gateway: Stub, moment: str) -> None:
     """Without a zone, as a week date, compact, in a leap second, or outside the years 1 to 9999, it is exit 2."""
     assert refused(corrigenda("log", "--since", moment), "--since")
     assert refused(corrigenda("explain", MEM, "--at", moment), "--at")
+    for kind in (["ledger"], ["corrections"], ["supersession", MEM]):
+        assert refused(corrigenda("export", *kind, "--out", "x", "--as-of", moment), "--as-of")
 
 
 def test_a_dry_run_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
