@@ -9,7 +9,7 @@ from typing import Any
 from gateway.reading.corrections import Corrections
 from gateway.reading.reader import Reader
 from gateway.scope.names import References, no_such_project
-from gateway.shapes.cursors import Cursors, Place, Taken, reached, take
+from gateway.shapes.cursors import Cursors, Place, Taken, take
 from gateway.shapes.replies.corrections import Correction
 from gateway.shapes.schemas import CorrectionPageRequest
 from ledger.verified import VerifiedLedger
@@ -33,18 +33,11 @@ class CorrectionPages:
 
         Errors: CORRECTION_NOT_FOUND (no such project), CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
         """
-        place = self._place(request)
-        page = take(self._found(request, place), request.limit, _size)
-        if page.last is None:
-            return page, place, None
-        return page, place, self._cursors.make(Place(place.position, page.last), self._filter(request))
-
-    def _place(self, request: CorrectionPageRequest) -> Place:
-        if request.cursor is not None:
-            return reached(self._cursors.read(request.cursor, self._filter(request)), self._reader.position)
-        if self._references.project is None:
+        if request.cursor is None and self._references.project is None:
             raise no_such_project("CORRECTION_NOT_FOUND")
-        return Place(self._reader.position, -1)
+        place = self._cursors.begin(request.cursor, self._filter(request), head=self._reader.position)
+        page = take(self._found(request, place), request.limit, _size)
+        return page, place, self._cursors.onward(place, page.last, self._filter(request))
 
     def _found(self, request: CorrectionPageRequest, place: Place) -> Iterator[tuple[int, Correction]]:
         after, most = place.last, min(CHUNK, request.limit + 1)

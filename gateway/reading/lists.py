@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 from msgspec import Struct, structs
 
 from gateway.reading.reader import Reader
-from gateway.scope.names import Names, References, no_such_project
-from gateway.scope.states import States
+from gateway.scope.names import References, no_such_project
 from gateway.scope.visible import Visible
-from gateway.shapes.cursors import Cursors, Place, reached
+from gateway.shapes.cursors import Cursors, Place
 from gateway.shapes.replies.memories import ListedRevision, Revision, RevisionAct
 from gateway.shapes.schemas import ListRequest
 from gateway.views.revisions import LineageView, invalidation, revision_fields, revision_reply
@@ -52,18 +51,10 @@ class Chunk(NamedTuple):
 class Lister:
     """Lists the memories of one ledger as one project sees them. The caller has caught up."""
 
-    def __init__(
-        self,
-        ledger: VerifiedLedger,
-        names: Names,
-        states: States,
-        references: References,
-        reader: Reader,
-    ) -> None:
+    def __init__(self, ledger: VerifiedLedger, references: References, reader: Reader) -> None:
         self._ledger = ledger
         self._references = references
         self._reader = reader
-        self._viewing = Viewing(ledger, names, states, references)
 
     def begin(self, request: ListRequest) -> tuple[Wanted, Place]:
         """Return what is asked for, and where the list goes on: at its beginning and the head unless a cursor says.
@@ -78,11 +69,9 @@ class Lister:
             reader=reader,
             visible=self._seeing(request, reader),
         )
-        if request.cursor is None:
-            if reader is None:
-                raise no_such_project()
-            return wanted, Place(self._reader.position, -1)
-        return wanted, reached(self._cursors.read(request.cursor, self._filter(wanted)), self._reader.position)
+        if request.cursor is None and reader is None:
+            raise no_such_project()
+        return wanted, self._cursors.begin(request.cursor, self._filter(wanted), head=self._reader.position)
 
     def _seeing(self, request: ListRequest, reader: ScopeIds | None) -> Visible:
         """Return what the list shows: the operator's of one memory shows all of it, whoever is named."""
@@ -91,14 +80,14 @@ class Lister:
         alone = visible.whole and request.memory is not None
         return visible if reader is None or alone or not named else visible.named(reader)
 
-    def cursor(self, wanted: Wanted, place: Place) -> str:
-        """Return the cursor with which the list goes on."""
-        return self._cursors.make(place, self._filter(wanted))
+    def cursor(self, wanted: Wanted, place: Place, last: int | None) -> str | None:
+        """Return the cursor with which the list goes on behind a page; None at its end."""
+        return self._cursors.onward(place, last, self._filter(wanted))
 
     def chunk(self, wanted: Wanted, place: Place, most: int) -> Chunk:
         """Return the next items above a place; not all rows that were looked at need be among them."""
         rows = self._rows(wanted, place, most)
-        viewing = self._viewing.seen_by(wanted.visible)
+        viewing = self._reader.viewing.seen_by(wanted.visible)
         views = viewing.many({lineage for _, _, lineage in rows}, place.position)
         found = [(key, views[lineage], revision) for key, revision, lineage in rows]
         kept = [(key, view, item) for key, view, item in _known(found) if self._is_wanted(view, item, wanted)]

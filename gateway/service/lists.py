@@ -46,7 +46,7 @@ class Lists(UseCases):
         page = take(found, limit, lambda item: len(item.content or ""))
         return MemoryList(
             items=tuple(page.items),
-            next_cursor=None if page.last is None else self._lister.cursor(wanted, Place(place.position, page.last)),
+            next_cursor=self._lister.cursor(wanted, place, page.last),
             truncated=page.cut,
             position=place.position,
             incarnation=self._reader.incarnation,
@@ -88,7 +88,7 @@ class Lists(UseCases):
 
     @property
     def _lister(self) -> Lister:
-        return Lister(self._ledger, self._names, self._states, self._references, self._reader)
+        return Lister(self._ledger, self._references, self._reader)
 
 
 def _request(states: Sequence[str] | None, **fields: Any) -> schemas.ListRequest:  # Any: unchecked input

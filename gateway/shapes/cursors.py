@@ -46,6 +46,25 @@ class Cursors:
         """Return the cursor of a list for what it was asked."""
         return self._made(place.position, place.last, wanted)
 
+    def begin(self, text: str | None, wanted: Mapping[str, Any], *, head: int) -> Place:  # Any: JSON
+        """Return where a list begins: before all that there is at the head, or where its cursor says.
+
+        Errors: as `read`, and CURSOR_INVALID for a cursor of a position that the ledger has not reached.
+        """
+        if text is None:
+            return Place(head, -1)
+        place = self.read(text, wanted)
+        if place.position > head:
+            raise failure(
+                "CURSOR_INVALID",
+                f"The cursor is of position {place.position}, and the ledger ends at {head}. Ask for the first page.",
+            )
+        return place
+
+    def onward(self, place: Place, last: int | None, wanted: Mapping[str, Any]) -> str | None:  # Any: JSON
+        """Return the cursor of the page behind one that was read from a place and ends with `last`; None at the end."""
+        return None if last is None else self.make(Place(place.position, last), wanted)
+
     def make_after(self, last: str, wanted: Mapping[str, Any]) -> str:  # Any: JSON
         """Return the cursor of a list that is read at no position: only what was given last counts, an id."""
         return self._made(0, last, wanted)
@@ -119,16 +138,6 @@ def take(found: Iterable[tuple[int, _Item]], limit: int, size: Callable[[_Item],
         items.append(item)
         last = key
     return Taken(items, None, False)
-
-
-def reached(place: Place, head: int) -> Place:
-    """Return a cursor's place, or CURSOR_INVALID for one that the ledger has not reached."""
-    if place.position > head:
-        raise failure(
-            "CURSOR_INVALID",
-            f"The cursor is of position {place.position}, and the ledger ends at {head}. Ask for the first page.",
-        )
-    return place
 
 
 def _invalid(what: str) -> Exception:

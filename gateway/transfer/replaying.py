@@ -12,6 +12,7 @@ from msgspec import Struct
 from gateway.deciding.burying import Graveyard
 from gateway.reading.graph import state_link, withdraw_link
 from gateway.transfer.coherence import check_edges, check_ids
+from gateway.transfer.commanding import cause_of, command_of, first_move, last_move, moved, reason_of
 from gateway.transfer.lines import Told
 from gateway.transfer.vetting import vet
 from gateway.writing.page import AUTHN_IMPORT, Append
@@ -39,45 +40,23 @@ from ledger.evidence import EVIDENCE, AddEvidence, EvidenceAdded, EvidenceText
 from ledger.ids import NAME_PREFIXES, kind_of
 from ledger.memories import (
     Birth,
-    Contest,
-    Contradiction,
     Correct,
     Forget,
-    Invalidate,
-    LearningInvalidated,
     LineageLinked,
     LineageUnlinked,
     MemoryForgotten,
     MemoryRemembered,
     MemoryRestored,
-    MemoryRetired,
-    MetadataPatch,
-    MetadataPatched,
-    Patch,
-    Promote,
-    Publish,
-    Reject,
     Remember,
     Restore,
-    Retire,
     RevisionAdmitted,
-    RevisionContested,
     RevisionCorrected,
-    RevisionPromoted,
-    RevisionPublished,
-    RevisionRejected,
-    RevisionRevoked,
-    RevisionSuperseded,
     RevisionText,
-    Revoke,
-    Supersede,
 )
-from ledger.message import Facts, Move, Payload, ScopeIds
+from ledger.message import Payload, ScopeIds
 from ledger.scope import SEGMENTS
 from ledger.tombstones import TOMBSTONE, TombstoneLifted, TombstoneSet, check_not_buried
 from ledger.verified import VerifiedLedger
-
-CAUSES = ("person", "prune", "correction", "import")
 
 
 class Ids(Struct, frozen=True):
@@ -135,65 +114,37 @@ class Replaying:
                 content = append.of(CORRECTION, facts.successor).recorded
                 if content is None:
                     refuse("INVALID_INPUT", "A correction ends in favour of one that is not recorded with it.")
-                replace = Replace(content=content.content, successor=facts.successor, reason=_reason(item.payload))
+                replace = Replace(content=content.content, successor=facts.successor, reason=reason_of(item.payload))
                 append.decide_on(CORRECTION, stream, replace)
             case CorrectionConfirmed() as facts, _:
                 _check_contradiction(facts.contradiction)
-                command = Confirm(contradiction=facts.contradiction, reason=_reason(item.payload))
+                command = Confirm(contradiction=facts.contradiction, reason=reason_of(item.payload))
                 append.decide_on(CORRECTION, stream, command)
             case CorrectionRevoked(), _:
-                append.decide_on(CORRECTION, stream, Withdraw(reason=_reason(item.payload)))
+                append.decide_on(CORRECTION, stream, Withdraw(reason=reason_of(item.payload)))
             case EvidenceAdded() as facts, EvidenceText() as text:
                 self._mention(append, facts, text, item)
             case (MemoryRemembered() | RevisionCorrected()) as facts, RevisionText() as text:
                 self._bear(append, stream, facts, msgspec.structs.replace(text, recorded_at=item.line.recorded_at))
             case MemoryForgotten() as facts, _:
-                revision = _moved(facts, "forgotten")
+                revision = moved(facts, "forgotten")
                 self._check_stored(append, stream, revision)
                 append.decide(
-                    stream, Forget(revision=revision, cause=_cause(facts.cause), reason=_reason(item.payload))
+                    stream, Forget(revision=revision, cause=cause_of(facts.cause), reason=reason_of(item.payload))
                 )
                 self._graveyard.bury(append, stream, revision)
             case MemoryRestored() as facts, _:
-                self._restore(append, stream, _first(facts.moves).revision, item.payload)
+                self._restore(append, stream, first_move(facts.moves).revision, item.payload)
             case RevisionAdmitted() | TombstoneSet() | TombstoneLifted(), _:
                 pass
             case facts, payload:
-                append.decide(stream, self._command(append, stream, facts, payload))
-
-    def _command(self, append: Append, stream: str, facts: Facts, payload: Payload | None) -> Command:
-        """Return the command that makes an event of a memory which needs no more than itself."""
-        reason = _reason(payload)
-        match facts, payload:
-            case RevisionPublished(), _:
-                return Publish(revision=_moved(facts, "active"), reason=reason)
-            case RevisionSuperseded(), _:
-                revision = _moved(facts, "superseded")
-                newer = tuple(edge.newer for edge in facts.edges if edge.older == revision)
-                return Supersede(revision=revision, successors=newer, reason=reason)
-            case MetadataPatched(), MetadataPatch():
-                return Patch(revision=facts.revision, patch=payload)
-            case MemoryRetired(), _:
-                return Retire(revision=_moved(facts, "retired"), cause=_cause(facts.cause), reason=reason)
-            case RevisionContested(), _:
-                return _contest(facts, reason)
-            case RevisionPromoted(), _:
-                head = append.state(stream).head
-                return Promote(revision=_moved(facts, "active"), expected=head, reason=reason)
-            case RevisionRejected(), _:
-                return Reject(revision=_moved(facts, "rejected"), reason=reason)
-            case RevisionRevoked(), _:
-                return Revoke(revision=_first(facts.moves).revision, reason=reason)
-            case LearningInvalidated(), Contradiction():
-                return Invalidate(revision=_moved(facts, "retired"), correction=facts.correction, contradiction=payload)
-            case _:
-                refuse("INVALID_INPUT", "An event is of a type that is not taken over.")
+                append.decide(stream, command_of(facts, payload, head=append.state(stream).head))
 
     # ---------------------------------------------------------------- memories
 
     def _bear(self, append: Append, stream: str, facts: Birth, text: RevisionText) -> None:
         """Decide the event that brought a revision into being."""
-        born, scope = _last(facts.moves), self._ids.scope(facts.scope)
+        born, scope = last_move(facts.moves), self._ids.scope(facts.scope)
         if born.before is not None or facts.supports:
             refuse("INVALID_INPUT", "An event was to bring a revision into being, and does not.")
         if facts.visibility in SEGMENTS and getattr(scope, facts.visibility) is None:
@@ -214,7 +165,7 @@ class Replaying:
                 visibility=facts.visibility, text=text, predecessor=superseded[0].older,
             )  # fmt: skip
         else:
-            old = _first(facts.moves).revision
+            old = first_move(facts.moves).revision
             command = Correct(
                 revision=old, successor=born.revision, content=content, origin=facts.origin, text=text, scope=scope,
                 merged=tuple(edge.older for edge in superseded if edge.older != old),
@@ -235,7 +186,7 @@ class Replaying:
     def _restore(self, append: Append, stream: str, revision: str, payload: Payload | None) -> None:
         item = append.state(stream).revisions.get(revision)
         forgotten = item is not None and bool(item.withdrawals) and item.withdrawals[-1].act == "forget"
-        append.decide(stream, Restore(revision=revision, reason=_reason(payload)))
+        append.decide(stream, Restore(revision=revision, reason=reason_of(payload)))
         if forgotten:
             self._check_stored(append, stream, revision)
             self._graveyard.dig_up(append, stream, revision)
@@ -252,7 +203,7 @@ class Replaying:
         edge = facts.edges[0]
         if item.line.stream == edge.newer:
             act = state_link if isinstance(facts, LineageLinked) else withdraw_link
-            act(append, (edge.newer, edge.older), _reason(item.payload))
+            act(append, (edge.newer, edge.older), reason_of(item.payload))
 
     # ---------------------------------------------------------------- records
 
@@ -292,45 +243,6 @@ class Replaying:
         append.decide_on(EVIDENCE, self._keys.evidence(project, text.hash), command)
 
 
-def _contest(facts: RevisionContested, reason: str | None) -> Contest:
-    edges = [edge for edge in facts.edges if edge.kind == "conflicts"]
-    if not edges:
-        refuse("INVALID_INPUT", "A contradiction is told without the two revisions that contradict each other.")
-    pair = edges[0].newer, edges[0].older
-    second = facts.moves[0].revision if len(facts.moves) == 2 and facts.moves[0].revision in pair else pair[0]
-    return Contest(first_revision=pair[1] if second == pair[0] else pair[0], second_revision=second, reason=reason)
-
-
-def _moved(facts: Facts, state: str) -> str:
-    """Return the revision that an event moved into a state."""
-    moves: tuple[Move, ...] = getattr(facts, "moves", ())
-    found = next((move.revision for move in moves if move.after.state == state), None)
-    if found is None:
-        refuse("INVALID_INPUT", "An event was to change a revision, and names none that it changes so.")
-    return found
-
-
-def _first(moves: tuple[Move, ...]) -> Move:
-    if not moves:
-        refuse("INVALID_INPUT", "An event was to change a revision, and names none.")
-    return moves[0]
-
-
-def _last(moves: tuple[Move, ...]) -> Move:
-    _first(moves)
-    return moves[-1]
-
-
 def _check_contradiction(outcome: str) -> None:
     if outcome not in (DONE, OFF, DEFERRED):
         refuse("INVALID_INPUT", "A correction contradicts learnings in a way that there is not.")
-
-
-def _cause(cause: str) -> str:
-    if cause not in CAUSES:
-        refuse("INVALID_INPUT", "A revision was withdrawn for a cause that there is not.")
-    return cause
-
-
-def _reason(payload: Payload | None) -> str | None:
-    return getattr(payload, "reason", None)

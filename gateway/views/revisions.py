@@ -1,7 +1,7 @@
 """A lineage's verified history as the revisions that people read. Pure: state, texts and times in, answers out."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -28,9 +28,11 @@ from ledger.memories import (
     RevisionState,
     RevisionText,
 )
-from ledger.message import Move, ScopeIds
+from ledger.message import Move, Payload, ScopeIds
 from ledger.scope import SEGMENTS
 from ledger.verified import Recorded
+
+PayloadT = TypeVar("PayloadT", bound=Payload)
 
 WITHHELD: dict[str, object] = {"content": None, "content_hash": None, "applies": None, "institutional": None}
 _ERASED = RevisionText.plain("")
@@ -163,28 +165,28 @@ def said(content: Recorded, meta: Recorded) -> RevisionText:
 
 def text_of(item: Recorded) -> RevisionText:
     """Return the text that an event holds, nothing where it was erased, or INTEGRITY_BROKEN if it is no revision's."""
-    if item.payload is None and isinstance(item.entry.envelope.facts, Birth):
-        return _ERASED
-    if not isinstance(item.payload, RevisionText):
-        raise broken(item.entry.position, "payloads", "the text of a revision", "another payload")
-    return item.payload
+    erased = _ERASED if isinstance(item.entry.envelope.facts, Birth) else None
+    return _held(item, RevisionText, erased, "the text of a revision")
 
 
 def patch_of(item: Recorded) -> MetadataPatch:
     """Return the metadata that an event holds, nothing where it was erased, or INTEGRITY_BROKEN if it is no patch."""
-    if item.payload is None and isinstance(item.entry.envelope.facts, MetadataPatched):
-        return _NO_PATCH
-    if not isinstance(item.payload, MetadataPatch):
-        raise broken(item.entry.position, "payloads", "the metadata of a revision", "another payload")
-    return item.payload
+    erased = _NO_PATCH if isinstance(item.entry.envelope.facts, MetadataPatched) else None
+    return _held(item, MetadataPatch, erased, "the metadata of a revision")
 
 
 def correction_text_of(item: Recorded) -> CorrectionText:
     """Return what a correction says, nothing where it was erased, or INTEGRITY_BROKEN if the event holds none."""
-    if item.payload is None and isinstance(item.entry.envelope.facts, CorrectionRecorded):
-        return _NO_CORRECTION
-    if not isinstance(item.payload, CorrectionText):
-        raise broken(item.entry.position, "payloads", "the text of a correction", "another payload")
+    erased = _NO_CORRECTION if isinstance(item.entry.envelope.facts, CorrectionRecorded) else None
+    return _held(item, CorrectionText, erased, "the text of a correction")
+
+
+def _held(item: Recorded, kind: type[PayloadT], erased: PayloadT | None, what: str) -> PayloadT:
+    """Return what an event says, or, where that was erased, what stands for it."""
+    if item.payload is None and erased is not None:
+        return erased
+    if not isinstance(item.payload, kind):
+        raise broken(item.entry.position, "payloads", what, "another payload")
     return item.payload
 
 
