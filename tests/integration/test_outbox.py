@@ -22,6 +22,7 @@ from tests.house import WordsEmbedder, last_position, refused, rows, tamper, wri
 from tests.integration.conftest import Here
 from tests.roles import as_owner
 
+HANGS_S = 2.0
 POISON, PLAIN, OTHER = "poison in the well", "tea is green", "the moon is a rock"
 
 
@@ -39,7 +40,7 @@ class Poisonable(WordsEmbedder):
         """Return a vector for each text, or fail as is set."""
         self.asked += texts
         if self.hanging.is_set():
-            time.sleep(2)
+            time.sleep(HANGS_S)
         if self.out:
             raise UnavailableError("EMBEDDER_UNAVAILABLE", "The embedder does not answer. Try again later.")
         bad = [row for row, text in enumerate(texts) if self.poison and self.poison in text]
@@ -196,7 +197,7 @@ def test_a_hung_embedder_holds_nobody_longer_than_asked(open_here: Here, embedde
     embedder.hanging.set()
     began = time.monotonic()
     left = first.index.drain(0.2)
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < HANGS_S
     assert (left.carried, left.pending) == (0, 2)
     embedder.hanging.clear()
     while first.index.drain(5).pending:

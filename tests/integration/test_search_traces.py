@@ -304,11 +304,12 @@ def test_a_list_among_many_of_others_takes_few_round_trips(open_here: Here, monk
 def test_an_abbreviation_is_completed_among_many_of_others(open_here: Here) -> None:
     """Given more traces of others with the same beginning than are named, when an agent abbreviates, its own is it."""
     gateway, agent = open_here(), open_here(actor="agent:bot")
-    for _ in range(30):
-        gateway.search(QUESTION)
+    others = [gateway.search(QUESTION).trace_id or "" for _ in range(30)]
     own = agent.search(QUESTION).trace_id or ""
+    # Ids that were made around the end of a quarter of an hour begin otherwise.
+    alike = [one for one in (*others, own) if one.startswith(own[:10])]
     assert agent.complete(own[:10]) == (own,)
-    assert len(gateway.complete(own[:10])) == LISTED_MAX
+    assert len(gateway.complete(own[:10])) == min(len(alike), LISTED_MAX)
 
 
 # ---------------------------------------------------------------- explained by a trace

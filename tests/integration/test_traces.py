@@ -15,12 +15,15 @@ def test_a_trace_is_all_that_its_command_stored(gateway: Gateway) -> None:
     gateway.remember("a", memory_id="a")
     gateway.remember("b", memory_id="b")
     receipts = [gateway.correct("a", "c"), gateway.link("a", "b"), gateway.remember("d", agent="scout", session="s")]
+    known = {item.trace_id for item in gateway.events()}
     for receipt in receipts:
         trace = gateway.show_trace(receipt.trace_id)
         assert [(item.seq, item.type) for item in trace.items] == [(one.seq, one.type) for one in receipt.events]
         assert trace.items == tuple(gateway.show_event(one.seq) for one in receipt.events)
         assert (trace.trace_id, trace.actor, trace.at) == (receipt.trace_id, "human:ana", trace.items[0].at)
-        assert gateway.complete(receipt.trace_id[:-2]) == (receipt.trace_id,)
+        # Appends of one millisecond have ids that follow each other.
+        alike = sorted(one for one in known if one.startswith(receipt.trace_id[:-2]))
+        assert gateway.complete(receipt.trace_id[:-2]) == tuple(alike)
     opening = gateway.show_event(0)
     assert gateway.show_trace(opening.trace_id).items[0] == opening
 

@@ -422,12 +422,12 @@ def test_an_import_is_for_who_administers(made: Made, open_here: Here, tmp_path:
         with refused("FORBIDDEN_ACTOR"):
             act()
     here = open_here()
-    here.remember("Door code 4711.", memory_id="door", visibility="project")
+    here.remember("The door opens to xylophone.", memory_id="door", visibility="project")
     here.forget("door")
     open_here(actor="human:bo", permissions=["read", "export"]).export_ledger(tmp_path / "a.jsonl", form="jsonl")
-    assert "4711" not in (tmp_path / "a.jsonl").read_text()
+    assert "xylophone" not in (tmp_path / "a.jsonl").read_text()
     here.export_ledger(tmp_path / "b.csv", form="csv")
-    assert "4711" not in (tmp_path / "b.csv").read_text()
+    assert "xylophone" not in (tmp_path / "b.csv").read_text()
 
 
 def test_a_ledger_of_many_events_is_a_bundle_only_if_it_is_complete(
