@@ -99,6 +99,8 @@ EXPORTS: Mapping[str, Callable[[Gateway, Path], object]] = {
     "supersession, of named revisions": lambda gateway, out: gateway.export_supersession(
         ["safe"], out / "of", with_payloads=_revisions(gateway)
     ),
+    "ledger, whole": lambda gateway, out: gateway.export_ledger(out / "of", complete=True),
+    "corrections, whole": lambda gateway, out: gateway.export_corrections(out / "of", complete=True),
     "ledger, of the past": lambda gateway, out: gateway.export_ledger(out / "of", form="csv", as_of=_born(gateway)),
 }
 
