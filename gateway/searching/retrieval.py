@@ -30,7 +30,7 @@ from gateway.shapes.replies.corrections import CorrectionHit, CorrectionSearch
 from gateway.shapes.replies.searches import Hit, Search
 from gateway.shapes.schemas import SearchCorrectionsRequest
 from gateway.views.revisions import said, said_fields
-from ledger.corrections import STANDING_STATES
+from ledger.corrections import STANDING_STATES, CorrectionRecorded
 from ledger.errors import CorrigendaError, IntegrityError
 from ledger.ids import CORRECTION, MEMORY, kind_of
 from ledger.limits import INDEX_WAIT_S
@@ -414,6 +414,8 @@ class Retrieval:
         records = sound(self._ledger.records, {item.lineage for item, _ in ours}, warnings)
         for item, score in ours:
             record = records.get(item.lineage)
+            # Looked up before the correction is: what is done to its memory from then on is noticed.
+            leaning = self._about(None if record is None else record.first)
             found = None if record is None else self._corrections.confirmed(record, item.lineage)
             if record is None or found is None or not found.is_told or found.state not in STANDING_STATES:
                 continue
@@ -422,12 +424,13 @@ class Retrieval:
             if request.entity_key is None or found.text.entity_key == request.entity_key:
                 version = record.last.entry.envelope.stream_seq + 1
                 hit = partial(self._correction_hit, found, score)
-                yield Confirmed(item, hit, item.lineage, version, leaning=self._about(found))
+                yield Confirmed(item, hit, item.lineage, version, leaning=leaning)
 
-    def _about(self, found: FoundCorrection) -> Mapping[str, int]:
+    def _about(self, first: Recorded | None) -> Mapping[str, int]:
         """Return the memory that a correction is about, and its version: once that is forgotten, it is no hit."""
-        walk = self._ledger.walk
-        about = () if found.facts.revision is None else walk.lineages([found.facts.revision]).values()
+        walk, facts = self._ledger.walk, None if first is None else first.entry.envelope.facts
+        revision = facts.revision if isinstance(facts, CorrectionRecorded) else None
+        about = () if revision is None else walk.lineages([revision]).values()
         return {lineage: walk.stream(lineage).version for lineage in about}
 
     def _correction_hit(self, found: FoundCorrection, score: float, rank: int, position: int) -> CorrectionHit:

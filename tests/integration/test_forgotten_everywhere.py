@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from cli.views import corrections as correction_views
 from cli.views import events as event_views
 from cli.views import graph
 from cli.views import memories as memory_views
 from cli.views import patches as patch_views
+from gateway.reading.corrections import Corrections, Found
 from gateway.service import Gateway
+from ledger.verified import Record
 from tests.integration.conftest import Here
 
 SECRET = "zanzibar-lululu"
@@ -234,6 +237,27 @@ def test_a_tag_is_still_a_filter(open_here: Here) -> None:
     gateway = forget(lived(open_here()))
     found = gateway.list_memories(states=["forgotten"], tags=["door"])
     assert {item.tags for item in found.items} == {()}
+
+
+def test_what_is_forgotten_while_an_answer_is_made_is_not_in_it(
+    open_here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G6: given a correction that was confirmed, when its memory is forgotten before the answer, then it is no hit."""
+    gateway, other = open_here(), open_here()
+    gateway.remember(TEXT, memory_id="safe")
+    gateway.record_correction(agent="bot", original_value=TEXT, corrected_value=f"{TEXT} now", memory="safe")
+    confirmed, forgotten = Corrections.confirmed, list[str]()
+
+    def then_forgotten(self: Corrections, record: Record, correction: str) -> Found | None:
+        found = confirmed(self, record, correction)
+        if not forgotten:
+            forgotten.append(other.forget("safe").revision_id or "")
+        return found
+
+    assert len(gateway.search_corrections(TEXT, min_score=0, agent="bot").hits) == 1
+    monkeypatch.setattr(Corrections, "confirmed", then_forgotten)
+    assert gateway.search_corrections(TEXT, min_score=0, agent="bot").hits == ()
+    assert forgotten
 
 
 def test_what_is_restored_is_served_again(gateway: Gateway) -> None:
