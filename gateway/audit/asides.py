@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from ledger.errors import failure
+
 MARK = "corrigenda-export"
 _MARKED = b"An export was being written here. Its writer holds a lock on this file, or has died.\n"
 _SHAPE = re.compile(r"\..{1,40}-[0-9a-f]{16}", re.DOTALL)
@@ -37,6 +39,22 @@ def beside(out: Path) -> Generator[Path]:
             yield folder / "export"
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # what was wrong is said by whoever wrote, and is wrong here too
+
+
+def check_free(out: Path) -> None:
+    """Refuse to write over what is there. Errors: VALIDATION_FAILED; OSError (nothing can have that name)."""
+    with suppress(FileNotFoundError):
+        out.lstat()
+        raise taken(out)
+
+
+def taken(out: Path) -> Exception:
+    """Return the refusal to write over what is there."""
+    return failure(
+        "VALIDATION_FAILED",
+        f"An export was to be made at {out}, and something is there. Give another name.",
+        fields=[{"field": "out", "problem": "is taken"}],
+    )
 
 
 def sweep(directory: Path) -> None:

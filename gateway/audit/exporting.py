@@ -4,7 +4,6 @@ A bundle is written aside, then the export is recorded as an event, and only the
 asked for: nothing is handed out of which the ledger does not know.
 """
 
-import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -246,8 +245,7 @@ def set_aside(out: Path) -> Generator[Path]:
     Errors: VALIDATION_FAILED (something is in that place), UNAVAILABLE (it cannot be written there).
     """
     try:
-        if os.path.lexists(out):
-            raise taken(out)
+        asides.check_free(out)
         with asides.beside(out) as folder:
             folder.mkdir(mode=0o700)
             yield folder
@@ -269,7 +267,7 @@ def hand_out(made: Made, out: Path) -> int:
     try:
         return place(made.folder, out)
     except FileExistsError:
-        raise taken(out) from None
+        raise asides.taken(out) from None
 
 
 def _nothing(last: int) -> Exception:
@@ -291,15 +289,6 @@ def _counted(items: Iterable[_ItemT], total: int, progress: Progress) -> Iterato
         progress(done, total)
 
 
-def taken(out: Path) -> Exception:
-    """Return the refusal to write over what is there."""
-    return failure(
-        "VALIDATION_FAILED",
-        f"A bundle was to be made at {out}, and something is there. Give another name.",
-        fields=[{"field": "out", "problem": "is taken"}],
-    )
-
-
 def _born(item: Recorded) -> str | None:
     """Return the revision that an event brought into being."""
     moves = getattr(item.entry.envelope.facts, "moves", ())
@@ -317,6 +306,3 @@ def _beyond(state: LineageState) -> set[str]:
     """Return the revisions of other lineages that this one's supersede, or are superseded by."""
     named = {one for item in state.revisions.values() for one in (*item.supersedes, *item.superseded_by)}
     return named - state.revisions.keys()
-
-
-__all__ = ["ALL", "NONE", "Exporting", "Made", "Wanted", "hand_out", "measured", "set_aside", "taken"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from gateway.audit import asides
-from ledger.errors import failure, refuse
+from ledger.errors import refuse
 from ledger.placing import place_file
 
 
@@ -39,7 +39,7 @@ class Aside:
         try:
             place_file(self._path, self._out)
         except FileExistsError:
-            raise taken(self._out) from None
+            raise asides.taken(self._out) from None
         descriptor = os.open(self._out.parent, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -53,9 +53,8 @@ def aside(out: Path) -> Generator[Aside]:
 
     Errors: VALIDATION_FAILED (something is there already), UNAVAILABLE (it cannot be written).
     """
-    if os.path.lexists(out):
-        raise taken(out)
     try:
+        asides.check_free(out)
         with asides.beside(out) as path:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             with os.fdopen(descriptor, "wb", buffering=1024 * 1024) as raw:
@@ -66,12 +65,3 @@ def aside(out: Path) -> Generator[Aside]:
             f"The export cannot be written at {out}: {error.strerror or error}. Nothing lies there. Mend that, and try "
             "again.",
         )
-
-
-def taken(out: Path) -> Exception:
-    """Return the refusal to write over what is there."""
-    return failure(
-        "VALIDATION_FAILED",
-        f"An export was to be made at {out}, and something is there. Give another name.",
-        fields=[{"field": "out", "problem": "is taken"}],
-    )

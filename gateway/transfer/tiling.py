@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from gateway.audit import checkpoints
-from gateway.audit.exporting import Exporting, set_aside, taken
+from gateway.audit import asides, checkpoints
+from gateway.audit.exporting import Exporting, set_aside
 from gateway.shapes.schemas import ExportAllRequest
 from gateway.transfer.telling import Progress, Telling
 from ledger import notes
@@ -44,7 +44,7 @@ class Tiled(Struct, frozen=True, kw_only=True):
         try:
             give(self.ready, self.out)
         except FileExistsError:
-            raise taken(self.out) from None
+            raise asides.taken(self.out) from None
 
 
 class Tiling:

@@ -370,11 +370,12 @@ def test_a_file_appears_whole_or_not_at_all(made: Made, tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("form", ["jsonl", "bundle"])
 def test_a_name_may_be_as_long_as_the_file_system_has_it(made: Made, tmp_path: Path, form: str) -> None:
-    """255 bytes are a name, and the file beside it needs no longer one; 256 are none, which is said."""
-    made.gateway.export_ledger(tmp_path / ("n" * 255), form=form)
+    """255 bytes are a name, and the file beside it needs no longer one; 256 are none: said, and nothing recorded."""
+    done = made.gateway.export_ledger(tmp_path / ("n" * 255), form=form)
     with refused("UNAVAILABLE"):
         made.gateway.export_ledger(tmp_path / ("n" * 256), form=form)
     assert [len(path.name) for path in tmp_path.iterdir()] == [255]
+    assert made.gateway.export_ledger(tmp_path / "next", form=form).position == done.position + 1
 
 
 @pytest.mark.parametrize("with_payloads", [["", "rev_1"], "some", 5, [5]])
