@@ -514,19 +514,13 @@ def _check_durable(found: dict[str, str]) -> None:
 
 
 def _bare(row: Row) -> Stored:
-    seq, envelope, seal = row
-    return Stored(seq, bytes(envelope or b""), bytes(seal or b""), None, None)
+    seq, envelope, seal = row  # whoever tampers with the tables may have emptied a column
+    return Stored(seq, envelope or b"", seal or b"", None, None)
 
 
 def _stored(row: Row) -> Stored:
-    seq, envelope, seal, salt, body = row  # whoever tampers with the tables may have emptied a column
-    return Stored(
-        seq,
-        bytes(envelope or b""),
-        bytes(seal or b""),
-        None if salt is None else bytes(salt),
-        None if body is None else bytes(body),
-    )
+    seq, envelope, seal, salt, body = row
+    return Stored(seq, envelope or b"", seal or b"", salt, body)
 
 
 def identifier(name: str) -> str:
