@@ -25,8 +25,8 @@ class Part(Struct, array_like=True, gc=False):
     """What one page held of a stream: from `position` on, at `place` in the stream, to its `version` after the page.
 
     `link` is the hash that the first entry names as the stream's last, in hex, None if it begins its stream as it
-    should; `hash` is that of the last entry. None stands for what cannot be known. `suspect` is the last entry's position if it is not what
-    was written: a link that does not match is then its fault.
+    should; `hash` is that of the last entry. None stands for what cannot be known. `suspect` is the last entry's
+    position if it is not what was written: a link that does not match is then its fault.
     """
 
     stream: str
