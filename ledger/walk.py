@@ -257,15 +257,17 @@ class Walk:
                 self._unwritable = self.anchor.borrowed
                 self._settle(self._head)
 
-    def take(self, entries: Sequence[Entry]) -> None:
+    def take(self, entries: Sequence[Entry], links: Sequence[Link] | None = None) -> None:
         """Take entries that this process has just sealed on the head and stored; the others are passed over.
 
-        They are in the tail then; to `keep` them is for whoever gives the answers.
+        They are in the tail then; to `keep` them is for whoever gives the answers. `links` are theirs, if made already.
         """
+        made = map(Link.of, entries) if links is None else links
         with self.lock, self._growing():
-            for entry in entries:  # what was sealed on this very head needs no second look; else somebody followed it
+            # What was sealed on this very head needs no second look; else somebody followed it.
+            for entry, link in zip(entries, made, strict=True):
                 if (entry.position, entry.envelope.prev_b3) == (self._head.size, self._head.hash.hex()):
-                    self._add(entry, Head(self._head.size + 1, entry.hash))
+                    self._add(link, Head(self._head.size + 1, entry.hash))
 
     def follow(self, entries: Sequence[Entry]) -> None:
         """Take the next entries, or raise INTEGRITY_BROKEN and stay at the last good one."""
@@ -290,12 +292,11 @@ class Walk:
         if envelope.request is not None and envelope.request in taken:
             raise broken(entry.position, "chain", "a request of its own", "one that was carried out before")
         ends[envelope.stream] = follow_stream(ends[envelope.stream], entry)
-        self._add(entry, head)
+        self._add(Link.of(entry), head)
         if envelope.request is not None:
             taken[envelope.request] = entry.position
 
-    def _add(self, entry: Entry, head: Head) -> None:
-        link = Link.of(entry)
+    def _add(self, link: Link, head: Head) -> None:
         self._tail.append(link)
         self._ends[link.stream] = link.end
         if link.stream in self._present:
