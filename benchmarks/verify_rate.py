@@ -160,7 +160,7 @@ def children() -> Generator[dict[int, int]]:
             for child in (int(one) for path in TASKS.glob("*/children") for one in path.read_text().split()):
                 with suppress(OSError):  # it has ended
                     _, _, rest = Path(f"/proc/{child}/status").read_text().partition("VmHWM:")
-                    peaks[child] = int(rest.split()[0])
+                    peaks[child] = int(rest.split()[0]) if rest else peaks.get(child, 0)  # it has just ended
 
     watcher = threading.Thread(target=watch)
     watcher.start()

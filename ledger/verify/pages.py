@@ -47,12 +47,8 @@ def pages(store: Store, first: int, end: int | None) -> Generator[Page]:
 
 def read(store: Store, after: int, size: int) -> Page:
     """Return the rows of the next `size` positions; where rows were removed, those above the gap."""
-    rows = cast(list[Row], store.whole_after(after, size))  # the columns of the query, in its order
-    if not rows:
-        return Page(rows, {})
-    # Read after the events: whoever stored an event that we have seen had stored its payload by then.
-    payloads = store.payloads(rows[0][0], rows[-1][0])
-    return Page(rows, {seq: (salt, body) for seq, salt, body in payloads})
+    rows, payloads = store.whole_page(after, size)
+    return Page(cast(list[Row], rows), {seq: (salt, body) for seq, salt, body in payloads})
 
 
 def upto(end: int, page: Page) -> Page:
