@@ -130,13 +130,13 @@ def _files(home: Path) -> KeyFiles:
     return KeyFiles(home / "ledger.key", home / "signing.pem")
 
 
-def one_pass(url: str, home: Path, ledger: str, processes: int) -> dict[str, Any]:
+def one_pass(url: str, home: Path, ledger: str, *, alone: bool) -> dict[str, Any]:
     """Verify the ledger once, by this process and its helper; return rate, time and peak memory."""
     store = Store(Database(url), ledger)
     keys = read_ledger_key(_files(home).ledger).for_ledger(ledger)
     with children() as memory:
         began, worked = time.perf_counter(), _worked()
-        report = verify(store, keys, processes=processes)
+        report = verify(store, keys, processes=1 if alone else None)
         took, worked = time.perf_counter() - began, _worked() - worked
     assert report.ok and report.checks["chain"].why is None, msgspec.to_builtins(report.checks)
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
@@ -171,9 +171,10 @@ def children() -> Generator[dict[int, int]]:
         watcher.join()
 
 
-def measure(url: str, home: Path, ledger: str, runs: int, *, processes: int = 2) -> list[dict[str, Any]]:
+def measure(url: str, home: Path, ledger: str, runs: int, *, alone: bool = False) -> list[dict[str, Any]]:
     """Return what each of some passes measured, each in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.verify_rate", "--pass", url, str(home), ledger, str(processes)]
+    command = [sys.executable, "-m", "benchmarks.verify_rate", *(["--alone"] if alone else [])]
+    command += ["--pass", url, str(home), ledger]
     root = Path(__file__).resolve().parents[1]
     return [json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True).stdout) for _ in range(runs)]
 
@@ -182,8 +183,7 @@ def _run(url: str, home: Path, asked: argparse.Namespace) -> None:
     began = time.perf_counter()
     store = build(url, home, asked.events, asked.streams)
     print(f"built {asked.events} events, streams {asked.streams}, in {time.perf_counter() - began:.0f} s", flush=True)
-    processes = 1 if asked.alone else 2
-    passes = measure(url, home, store.ledger, asked.runs, processes=processes)
+    passes = measure(url, home, store.ledger, asked.runs, alone=asked.alone)
     for found in sorted(passes, key=lambda found: -found["rate"]):
         print(
             "{rate:10,.0f} events/s   {own_rate:10,.0f} a second of its own   {peak_mb:5.0f} MB".format(**found),
@@ -200,11 +200,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--database-url")
     parser.add_argument("--alone", action="store_true", help="verify by one process")
-    parser.add_argument("--pass", dest="one", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--pass", dest="one", nargs=3, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.one:
-        url, home, ledger, processes = asked.one
-        print(json.dumps(one_pass(url, Path(home), ledger, int(processes))))
+        url, home, ledger = asked.one
+        print(json.dumps(one_pass(url, Path(home), ledger, alone=asked.alone)))
         return
     with tempfile.TemporaryDirectory() as folder:
         if asked.database_url:

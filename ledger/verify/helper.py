@@ -36,7 +36,7 @@ class Job(Struct, array_like=True, frozen=True):
     seal_key: bytes | None
 
 
-class Claim(Struct, array_like=True, frozen=True):
+class Span(Struct, array_like=True, frozen=True):
     """The positions of a page, the first and the last."""
 
     first: int
@@ -44,7 +44,7 @@ class Claim(Struct, array_like=True, frozen=True):
 
 
 class Answer(Struct, array_like=True, frozen=True):
-    """What became of a claim: its stretch, or None; `trouble` is why there will be no more answers.
+    """What became of a span: its stretch, or None; `trouble` is why there will be no more answers.
 
     The first answer of all is to the job, and holds nothing: the helper is ready.
     """
@@ -54,7 +54,7 @@ class Answer(Struct, array_like=True, frozen=True):
 
 
 class _Read(NamedTuple):
-    claim: Claim
+    span: Span
     page: Page
 
 
@@ -90,14 +90,14 @@ def serve(told: IO[bytes], said: IO[bytes]) -> None:
         if isinstance(found, str):
             send(said, Answer(trouble=found))
             return
-        send(said, Answer(stretch_of(found.page, found.claim.first, found.claim.last, ledger)))
+        send(said, Answer(stretch_of(found.page, found.span.first, found.span.last, ledger)))
 
 
 def _read_ahead(told: IO[bytes], store: Store, pages: "SimpleQueue[_Read | str | None]") -> None:
     """Read each page that is told of while those before it are checked."""
     try:
-        while (claim := receive(told, Claim)) is not None:
-            pages.put(_Read(claim, read(store, claim.first - 1, claim.last - claim.first + 1)))
+        while (span := receive(told, Span)) is not None:
+            pages.put(_Read(span, read(store, span.first - 1, span.last - span.first + 1)))
     except (CorrigendaError, psycopg.Error) as error:
         pages.put(" ".join(str(error).split())[:300])
     finally:

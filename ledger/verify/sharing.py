@@ -22,14 +22,14 @@ import msgspec
 from ledger.digest import SealKey
 from ledger.store import Store
 from ledger.verify.entries import Ledger
-from ledger.verify.helper import Answer, Claim, Job, receive, send
+from ledger.verify.helper import Answer, Job, Span, receive, send
 from ledger.verify.pages import FIRST_SIZE, Page, next_size, read, upto
 from ledger.verify.reading import Reading
 from ledger.verify.stretch import Stretch, stretch_of
 
 SHARED_MIN = 20_000  # events: fewer are read before a second interpreter has begun
-IN_HAND_MAX = 2  # claims of the helper: one to look at, one to read meanwhile
-AHEAD_MAX = 8  # claims that are looked at, or in hand, before one that is not
+IN_HAND_MAX = 2  # spans of the helper: one to look at, one to read meanwhile
+AHEAD_MAX = 8  # spans that are looked at, or in hand, before one that is not
 UNSOUND_MAX = 8  # pages that had to be taken in their turn: there is nothing to be won by looking at more beforehand
 ANSWER_S = 60.0
 LEAVING_S = 5.0
@@ -47,7 +47,7 @@ class Helper:
         self._listener = threading.Thread(target=self._listen, name="verify-helper", daemon=True)
         self._listener.start()
 
-    def tell(self, message: Job | Claim) -> None:
+    def tell(self, message: Job | Span) -> None:
         """Tell it something. That it is gone is told by its answers."""
         with suppress(OSError):
             send(self._told, message)
@@ -110,8 +110,8 @@ def processors() -> int:
 class _Turn:
     """A page in the order of all pages, and what was found in it; `is_settled` once somebody has looked at it."""
 
-    def __init__(self, claim: Claim, page: "Future[Page] | None") -> None:
-        self.claim = claim
+    def __init__(self, span: Span, page: "Future[Page] | None") -> None:
+        self.span = span
         self.page = page  # None for a page of the helper's
         self.stretch: Stretch | None = None
         self.is_settled = False
@@ -144,44 +144,44 @@ class Sharing:
         """Read up to the position `end`, or until too many pages were unsound; `told` is called after each page."""
         self._end = end
         with ThreadPoolExecutor(1, thread_name_prefix="verify") as reader:
-            own = self._claim_own(reader)
+            own = self._begin_own(reader)
             while self._turns and self._unsound < UNSOUND_MAX:
                 self._hand_out()
                 if own is not None and own.page is not None and len(self._turns) <= AHEAD_MAX:
                     page = own.page.result()
                     self._size = next_size(page) if page.rows else self._size
-                    following = self._claim_own(reader)
-                    own.settle(stretch_of(page, own.claim.first, own.claim.last, self._ledger))
+                    following = self._begin_own(reader)
+                    own.settle(stretch_of(page, own.span.first, own.span.last, self._ledger))
                     own = following
                     self._listen(wait=False)
                 else:
                     self._listen(wait=True)
                 self._join(told)
 
-    def _claim_own(self, reader: ThreadPoolExecutor) -> _Turn | None:
+    def _begin_own(self, reader: ThreadPoolExecutor) -> _Turn | None:
         """Take the next page that nobody has, and begin to read it."""
-        claim = self._claim()
-        if claim is None:
+        span = self._next_span()
+        if span is None:
             return None
-        turn = _Turn(claim, reader.submit(_read, self._store, claim))
+        turn = _Turn(span, reader.submit(_read, self._store, span))
         self._turns.append(turn)
         return turn
 
-    def _claim(self) -> Claim | None:
+    def _next_span(self) -> Span | None:
         if self._next > self._end:
             return None
-        claim = Claim(self._next, min(self._end, self._next + self._size - 1))
-        self._next = claim.last + 1
-        return claim
+        span = Span(self._next, min(self._end, self._next + self._size - 1))
+        self._next = span.last + 1
+        return span
 
     def _hand_out(self) -> None:
         """Keep the helper busy."""
         while self._helper is not None and self._is_ready and len(self._in_hand) < IN_HAND_MAX:
-            claim = self._claim()
-            if claim is None:
+            span = self._next_span()
+            if span is None:
                 return
-            self._helper.tell(claim)
-            turn = _Turn(claim, None)
+            self._helper.tell(span)
+            turn = _Turn(span, None)
             self._turns.append(turn)
             self._in_hand.append(turn)
 
@@ -213,10 +213,10 @@ class Sharing:
             turn = self._turns.popleft()
             if turn.stretch is None or not self._reading.join(turn.stretch):
                 self._unsound += self.trouble is None
-                self._reading.take(_read(self._store, turn.claim))
+                self._reading.take(_read(self._store, turn.span))
             told()
 
 
-def _read(store: Store, claim: Claim) -> Page:
-    page = read(store, claim.first - 1, claim.last - claim.first + 1)
-    return upto(claim.last, page) if page.rows else page
+def _read(store: Store, span: Span) -> Page:
+    page = read(store, span.first - 1, span.last - span.first + 1)
+    return upto(span.last, page) if page.rows else page

@@ -16,7 +16,7 @@ import pytest
 from ledger.digest import LedgerKeys
 from ledger.store import Store
 from ledger.verify import Report, sharing, verify
-from ledger.verify.helper import Claim, Job
+from ledger.verify.helper import Job, Span
 from tests.sharing import in_a_thread, short_pages
 from tests.tampering import Tampering, failed
 
@@ -45,7 +45,7 @@ class Watched:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         short_pages(patch, size=1)
-        self.told: list[Job | Claim] = []
+        self.told: list[Job | Span] = []
         self._has_spoken = threading.Event()
         self._begin: Callable[..., Any] = sharing.helper
         patch.setattr(sharing, "helper", self._helping)
@@ -58,7 +58,7 @@ class Watched:
                 self._tell, aid.tell = aid.tell, self._see
             yield aid
 
-    def _see(self, message: Job | Claim) -> None:
+    def _see(self, message: Job | Span) -> None:
         self.told.append(message)
         self._tell(message)
 
@@ -71,9 +71,9 @@ class Watched:
         return verify(store, keys, processes=2, progress=self.wait)
 
     @property
-    def claims(self) -> list[Claim]:
+    def spans(self) -> list[Span]:
         """Return the pages that the helper was to look at."""
-        return [message for message in self.told if isinstance(message, Claim)]
+        return [message for message in self.told if isinstance(message, Span)]
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_two_processes_say_what_one_says(tampering: Tampering, watched: Watched)
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(watched.verify, tampering.store, tampering.keys).result() == alone
     assert failed(alone) == {}
-    assert watched.claims
+    assert watched.spans
 
 
 def test_what_a_helper_sees_is_reported(tampering: Tampering, watched: Watched) -> None:
@@ -97,7 +97,7 @@ def test_what_a_helper_sees_is_reported(tampering: Tampering, watched: Watched) 
     alone = verify(tampering.store, tampering.keys, processes=1)
     assert watched.verify(tampering.store, tampering.keys) == alone
     assert failed(alone) == {"payloads": 4}
-    assert any(claim.first <= 4 <= claim.last for claim in watched.claims)
+    assert any(span.first <= 4 <= span.last for span in watched.spans)
 
 
 def test_without_the_key_nothing_else_is_left_out(tampering: Tampering, watched: Watched) -> None:
@@ -105,7 +105,7 @@ def test_without_the_key_nothing_else_is_left_out(tampering: Tampering, watched:
     alone = verify(tampering.store, None, processes=1)
     assert watched.verify(tampering.store, None) == alone
     assert (alone.exit_code, alone.checks["chain"].status) == (15, "ok")
-    assert watched.claims
+    assert watched.spans
 
 
 @pytest.mark.parametrize("is_tampered", [False, True])
@@ -117,7 +117,7 @@ def test_a_helper_that_is_killed(
         tampering.flip("payload", "body", 8)
     monkeypatch.setattr(sharing, "BEGIN", _DIES)
     report = watched.verify(tampering.store, tampering.keys)
-    assert watched.claims
+    assert watched.spans
     assert failed(report) == ({"payloads": 8} if is_tampered else {})
     assert report.events == 9
     assert "ended early (signal 9)" in str(report.checks["chain"].why)
@@ -130,7 +130,7 @@ def test_a_helper_that_says_what_is_no_answer(
     monkeypatch.setattr(sharing, "BEGIN", _BABBLES)
     report = watched.verify(tampering.store, tampering.keys)
     assert failed(report) == {}
-    assert (report.events, watched.claims) == (9, [])
+    assert (report.events, watched.spans) == (9, [])
     assert "ended early" in str(report.checks["chain"].why)
 
 
@@ -141,7 +141,7 @@ def test_a_helper_that_cannot_reach_the_database(
     monkeypatch.setattr(sharing, "Job", _job_nowhere)
     report = watched.verify(tampering.store, tampering.keys)
     assert failed(report) == {}
-    assert watched.claims
+    assert watched.spans
     assert "no connection to it could be made" in str(report.checks["chain"].why)
 
 
