@@ -28,7 +28,7 @@ LOCK_TIMEOUT_MS = "5000"
 GAP_MAX = 5_000  # entries of others that are followed under the lock; more of them are followed before it
 LOCKED_GROUPS = 64  # after a lost race so many groups lock the head; each that met nobody takes eight off
 MET_NOBODY = 8
-PART_APPENDS = 125  # of a page: as many as a socket takes at once, while the server works for those before them
+PART_APPENDS = 250  # of a page: the server works for them while the next ones are asked for and sealed
 
 Connection = psycopg.Connection[Row]
 Linked = list[tuple[Waiting, list[Sealed]]]
