@@ -121,17 +121,16 @@ class Sealer:
         sealed: list[Sealed] = []
         for index, part in enumerate(prepared.parts):
             end = ends.get(part.stream) or tip.end(part.stream)
-            entry = self._entry(prepared.draft, index, part, end, head, settled(part.event.facts, first), at)
-            place = head.size
-            head = Head(place + 1, entry.hash)
-            ends[part.stream] = StreamHead(end.version + 1, place, entry.stream_hash)
-            recorded = Recorded(entry, part.event.payload)
-            sealed.append(Sealed(recorded, part.salt, part.body, prepared.draft.objects.get(part.stream)))
+            facts = settled(part.event.facts, first)
+            one = self._seal(prepared.draft, index, part, end, head, facts, at)
+            head = Head(head.size + 1, one.entry.hash)
+            ends[part.stream] = StreamHead(end.version + 1, one.entry.position, one.entry.stream_hash)
+            sealed.append(one)
         tip.head = head
         tip.ends.update(ends)
         return sealed
 
-    def _entry(self, draft: Draft, index: int, part: Part, end: StreamHead, head: Head, facts: Facts, at: str) -> Entry:
+    def _seal(self, draft: Draft, index: int, part: Part, end: StreamHead, head: Head, facts: Facts, at: str) -> Sealed:
         envelope = Envelope(
             actor=draft.actor,
             at=at,
@@ -157,5 +156,7 @@ class Sealer:
         )
         raw = codec.encode_envelope(envelope)
         own = digest.link(raw)
-        stream_hash = digest.stream_link(raw)
-        return Entry(envelope=envelope, raw=raw, hash=own, stream_hash=stream_hash, seal=self._keys.seal(own))
+        entry = Entry(
+            envelope=envelope, raw=raw, hash=own, stream_hash=digest.stream_link(raw), seal=self._keys.seal(own)
+        )
+        return Sealed(Recorded(entry, part.event.payload), part.salt, part.body, draft.objects.get(part.stream))

@@ -136,11 +136,8 @@ class Storing:
         self._on(connection).run([_COMMIT], lambda: links.extend(Link.of(item.entry) for item in sealed))
         return links
 
-    def take(self, sealed: Sequence[Sealed], row: HeadRow, links: Sequence[Link] | None = None) -> None:
-        """Take over entries that were committed on the head row `row`; to `keep` them is the next thing to do.
-
-        `links` are theirs, where they are made already.
-        """
+    def take(self, sealed: Sequence[Sealed], row: HeadRow, links: Sequence[Link] = ()) -> None:
+        """Take over entries that were committed on the head row `row`; to `keep` them is the next thing to do."""
         # They are stored, and saying otherwise would be a lie. What is wrong with the anchor is said by the next read.
         with suppress(CorrigendaError):
             self._ledger.take([item.entry for item in sealed], row, links)

@@ -96,8 +96,11 @@ class VerifiedLedger:
                 walk.keep()
             self.head_row = row
 
-    def take(self, entries: Sequence[Entry], row: HeadRow, links: Sequence[Link] | None = None) -> None:
-        """Take entries that this process has stored on the head row `row`. The anchor has yet to be given them."""
+    def take(self, entries: Sequence[Entry], row: HeadRow, links: Sequence[Link] = ()) -> None:
+        """Take entries that this process has stored on the head row `row`, with their `links` if they were made.
+
+        The anchor has yet to be given them.
+        """
         self.head_row = row._replace(seq=entries[-1].position, hash=entries[-1].hash)
         self.walk.take(entries, links)
 
