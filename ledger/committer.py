@@ -81,7 +81,7 @@ class Committer:
     def hold(self, *, more: bool = False) -> Generator[Held]:
         """Lock the head for a page of appends decided one on the other. What waits comes first, for a while.
 
-        With `more` to come, the anchor is given the page while the next one is committed, or by `settle`: before that
+        With `more` to come, the anchor is given the page while the next one is stored, or by `settle`: before that
         none of its appends may be answered.
         """
         patience = time.monotonic() + YIELD_S
@@ -93,9 +93,9 @@ class Committer:
                 row = self._storing.lock(connection)
                 held = Held(connection, row, self._storing)
                 yield held
-                self._storing.commit(connection)
+                links = self._storing.commit(connection, held.stored)
             if held.stored:
-                self._storing.take(held.stored, row)
+                self._storing.take(held.stored, row, links)
             if not more:
                 self._storing.keep()
 

@@ -77,18 +77,13 @@ def public(body: bytes) -> str:
     return "b3:" + blake3(body).hexdigest()
 
 
-class LedgerKeys:
-    """The keys of one ledger, derived from a key file's two secrets and the ledger's id.
+class SealKey:
+    """The key of one ledger that shows who could write an event, for whoever needs no other."""
 
-    The seal key shows who could write an event; the naming key makes every look-up digest, so that none of them
-    survives an erasure as something to guess at, or tells one tenant about another.
-    """
-
-    def __init__(self, *, seal_secret: bytes, naming_secret: bytes, ledger: str) -> None:
-        self._seal_key = _derive(_SEAL_KEY, seal_secret, ledger)
-        self._naming_key = _derive(_NAMING_KEY, naming_secret, ledger)
-        self._seals, self._names = blake3(key=self._seal_key), blake3(key=self._naming_key)
-        self.key_id = blake3(self._seal_key, derive_key_context=_KEY_ID).digest()[:8]
+    def __init__(self, secret: bytes) -> None:
+        self.secret = secret  # for a process of our own, that is handed it through a pipe
+        self.key_id = blake3(secret, derive_key_context=_KEY_ID).digest()[:8]
+        self._seals = blake3(key=secret)
 
     def seal(self, event_hash: bytes) -> bytes:
         """Return the 40-byte seal of an event: 8 bytes of key id, 32 of keyed hash."""
@@ -97,6 +92,18 @@ class LedgerKeys:
     def is_sealed(self, event_hash: bytes, seal: bytes) -> bool:
         """Report whether the seal is this ledger key's for this event."""
         return hmac.compare_digest(self.seal(event_hash), seal)
+
+
+class LedgerKeys(SealKey):
+    """The keys of one ledger, derived from a key file's two secrets and the ledger's id.
+
+    The seal key shows who could write an event; the naming key makes every look-up digest, so that none of them
+    survives an erasure as something to guess at, or tells one tenant about another.
+    """
+
+    def __init__(self, *, seal_secret: bytes, naming_secret: bytes, ledger: str) -> None:
+        super().__init__(_derive(_SEAL_KEY, seal_secret, ledger))
+        self._names = blake3(key=_derive(_NAMING_KEY, naming_secret, ledger))
 
     def keyed(self, purpose: str, *parts: str) -> bytes:
         """Return the 32-byte look-up digest of `parts`, framed as a JSON array that begins with the purpose."""

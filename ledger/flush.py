@@ -44,16 +44,17 @@ class Flush:
             self._send(encoded)
             return self._answers(meanwhile)
 
-    def stream(self, parts: Iterable[Sequence[Write]]) -> None:
+    def stream(self, parts: Iterable[Sequence[Write]], meanwhile: Callable[[], None] | None = None) -> None:
         """Send statements as they are made: the server works for one part while the next is made. Errors: as `run`.
 
-        What the making of a part raises costs the connection, and so the transaction.
+        While it works for the last ones, `meanwhile` is called. What the making of a part raises costs the connection,
+        and so the transaction.
         """
         with self._pipeline():
             for writes in parts:
                 self._send(_encoded(writes))
                 self._pgconn.flush()  # what the server does not take yet goes with the next part
-            self._answers()
+            self._answers(meanwhile)
 
     @contextmanager
     def _pipeline(self) -> Generator[None]:

@@ -151,12 +151,12 @@ WHERE ledger = %(ledger)s::text AND seq > %(after)s::bigint AND seq <= %(until)s
 -- name: read_whole_after
 -- The verification's page of events: every column that is stored of each.
 SELECT seq, stream, stream_seq, envelope, hash, seal, request FROM corrigenda.event
-WHERE ledger = %(ledger)s AND seq > %(after)s AND seq <= %(until)s ORDER BY seq
+WHERE ledger = %(ledger)s::text AND seq > %(after)s::bigint AND seq <= %(until)s::bigint ORDER BY seq
 
 -- name: read_payloads
--- The payloads of such a page. Read after it, a statement of its own costs half of what a join does.
+-- The payloads of such a page. Read behind it, a statement of its own costs half of what a join does.
 SELECT seq, salt, body FROM corrigenda.payload
-WHERE ledger = %(ledger)s AND seq > %(after)s AND seq <= %(until)s ORDER BY seq
+WHERE ledger = %(ledger)s::text AND seq > %(after)s::bigint AND seq <= %(until)s::bigint ORDER BY seq
 
 -- name: next_position
 -- Where the ledger goes on after a range that holds nothing; null at its end.

@@ -374,9 +374,16 @@ class Store:
         """Return at most `limit` events above a position with every column of their table, as `after` does."""
         return self._page("read_whole_after", position, limit)
 
-    def payloads(self, first: int, last: int) -> list[Row]:
-        """Return the payloads from one position to another, in order: seq, salt, body."""
-        return self._all("read_payloads", after=first - 1, until=last)
+    def whole_page(self, position: int, limit: int) -> tuple[list[Row], list[Row]]:
+        """Return what `whole_after` does, and the payloads of the same positions (seq, salt, body), in one round trip.
+
+        They are read behind the events: whoever stored an event that was seen had stored its payload by then.
+        """
+        bounds = {"ledger": self.ledger, "after": position, "until": position + limit}
+        rows, payloads = self.together([Write(QUERIES[one], bounds) for one in ("read_whole_after", "read_payloads")])
+        if not rows and (rows := self.whole_after(position, limit)):  # above a gap
+            payloads = self._all("read_payloads", after=position, until=int(rows[-1][0]))
+        return rows, payloads
 
     def before(self, position: int, limit: int) -> list[Row]:
         """Return at most `limit` events below a position, newest first: seq, envelope, hash, seal."""
@@ -514,19 +521,13 @@ def _check_durable(found: dict[str, str]) -> None:
 
 
 def _bare(row: Row) -> Stored:
-    seq, envelope, seal = row
-    return Stored(seq, bytes(envelope or b""), bytes(seal or b""), None, None)
+    seq, envelope, seal = row  # whoever tampers with the tables may have emptied a column
+    return Stored(seq, envelope or b"", seal or b"", None, None)
 
 
 def _stored(row: Row) -> Stored:
-    seq, envelope, seal, salt, body = row  # whoever tampers with the tables may have emptied a column
-    return Stored(
-        seq,
-        bytes(envelope or b""),
-        bytes(seal or b""),
-        None if salt is None else bytes(salt),
-        None if body is None else bytes(body),
-    )
+    seq, envelope, seal, salt, body = row
+    return Stored(seq, envelope or b"", seal or b"", salt, body)
 
 
 def identifier(name: str) -> str:

@@ -12,6 +12,7 @@ from itertools import chain, islice
 import psycopg
 from psycopg.pq.abc import PGresult
 
+from ledger.anchor import Link
 from ledger.appending import PROJECTOR_VERSION, Failure, Projector, classify, group_writes, meaning, other_version
 from ledger.chain import broken
 from ledger.clock import Clock, stamp
@@ -27,7 +28,7 @@ LOCK_TIMEOUT_MS = "5000"
 GAP_MAX = 5_000  # entries of others that are followed under the lock; more of them are followed before it
 LOCKED_GROUPS = 64  # after a lost race so many groups lock the head; each that met nobody takes eight off
 MET_NOBODY = 8
-PART_APPENDS = 125  # of a page: as many as a socket takes at once, while the server works for those before them
+PART_APPENDS = 250  # of a page: the server works for them while the next ones are asked for and sealed
 
 Connection = psycopg.Connection[Row]
 Linked = list[tuple[Waiting, list[Sealed]]]
@@ -111,7 +112,8 @@ class Storing:
     def write(self, connection: Connection, row: HeadRow, drafts: Iterable[Draft]) -> list[list[Sealed]]:
         """Store drafts on the walk's head inside the caller's transaction, and return each one's entries.
 
-        While the server stores a part of them, the next part is asked for and sealed.
+        While the server stores a part of them, the next part is asked for and sealed; while it stores the last ones,
+        the anchor is given what was stored before.
         """
         written: list[list[Sealed]] = []
 
@@ -121,22 +123,24 @@ class Storing:
                 yield self._writes(row, [*chain.from_iterable(part)])
 
         try:
-            self._on(connection).stream(parts())
+            self._on(connection).stream(parts(), self.keep)
         except psycopg.Error as error:
             if classify(error) is Failure.REFUSED:
                 raise meaning(error, row.seq + 1) from error
             raise
         return written
 
-    def commit(self, connection: Connection) -> None:
-        """Commit the caller's transaction. While the server sees to it, the anchor is given what was stored before."""
-        self._on(connection).run([_COMMIT], self.keep)
+    def commit(self, connection: Connection, sealed: Sequence[Sealed]) -> list[Link]:
+        """Commit the caller's transaction. While the server sees to it, make the links of what was stored in it."""
+        links: list[Link] = []
+        self._on(connection).run([_COMMIT], lambda: links.extend(Link.of(item.entry) for item in sealed))
+        return links
 
-    def take(self, sealed: Sequence[Sealed], row: HeadRow) -> None:
+    def take(self, sealed: Sequence[Sealed], row: HeadRow, links: Sequence[Link] = ()) -> None:
         """Take over entries that were committed on the head row `row`; to `keep` them is the next thing to do."""
         # They are stored, and saying otherwise would be a lie. What is wrong with the anchor is said by the next read.
         with suppress(CorrigendaError):
-            self._ledger.take([item.entry for item in sealed], row)
+            self._ledger.take([item.entry for item in sealed], row, links)
 
     def keep(self) -> None:
         """Give the anchor what was taken over, if it can be written."""

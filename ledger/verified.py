@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from ledger.anchor import Anchor
+from ledger.anchor import Anchor, Link
 from ledger.chain import Entry, StreamHead, broken
 from ledger.codec import read_event, read_payload, scan_envelope
 from ledger.corrections import RecordStanding
@@ -96,10 +96,13 @@ class VerifiedLedger:
                 walk.keep()
             self.head_row = row
 
-    def take(self, entries: Sequence[Entry], row: HeadRow) -> None:
-        """Take entries that this process has stored on the head row `row`. The anchor has yet to be given them."""
+    def take(self, entries: Sequence[Entry], row: HeadRow, links: Sequence[Link] = ()) -> None:
+        """Take entries that this process has stored on the head row `row`, with their `links` if they were made.
+
+        The anchor has yet to be given them.
+        """
         self.head_row = row._replace(seq=entries[-1].position, hash=entries[-1].hash)
-        self.walk.take(entries)
+        self.walk.take(entries, links)
 
     def at(self, positions: Iterable[int], ahead: Ahead | None = None) -> Mapping[int, Recorded]:
         """Return the events at verified positions. One that is missing or altered is INTEGRITY_BROKEN.

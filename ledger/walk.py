@@ -257,15 +257,18 @@ class Walk:
                 self._unwritable = self.anchor.borrowed
                 self._settle(self._head)
 
-    def take(self, entries: Sequence[Entry]) -> None:
+    def take(self, entries: Sequence[Entry], links: Sequence[Link] = ()) -> None:
         """Take entries that this process has just sealed on the head and stored; the others are passed over.
 
-        They are in the tail then; to `keep` them is for whoever gives the answers.
+        `links` are theirs, where there was time to make them. They are in the tail then; to `keep` them is for whoever
+        gives the answers.
         """
+        links = links or [*map(Link.of, entries)]
         with self.lock, self._growing():
-            for entry in entries:  # what was sealed on this very head needs no second look; else somebody followed it
+            for entry, link in zip(entries, links, strict=True):
+                # What was sealed on this very head needs no second look; else somebody followed it.
                 if (entry.position, entry.envelope.prev_b3) == (self._head.size, self._head.hash.hex()):
-                    self._add(entry, Head(self._head.size + 1, entry.hash))
+                    self._add(link)
 
     def follow(self, entries: Sequence[Entry]) -> None:
         """Take the next entries, or raise INTEGRITY_BROKEN and stay at the last good one."""
@@ -286,16 +289,15 @@ class Walk:
         envelope = entry.envelope
         if envelope.log != self._origin:
             raise broken(self._head.size, "chain", "an entry of this ledger", "one of another")
-        head = follow(self._head, entry, self._keys.is_sealed)
+        follow(self._head, entry, self._keys.is_sealed)
         if envelope.request is not None and envelope.request in taken:
             raise broken(entry.position, "chain", "a request of its own", "one that was carried out before")
         ends[envelope.stream] = follow_stream(ends[envelope.stream], entry)
-        self._add(entry, head)
+        self._add(Link.of(entry))
         if envelope.request is not None:
             taken[envelope.request] = entry.position
 
-    def _add(self, entry: Entry, head: Head) -> None:
-        link = Link.of(entry)
+    def _add(self, link: Link) -> None:
         self._tail.append(link)
         self._ends[link.stream] = link.end
         if link.stream in self._present:
@@ -306,7 +308,7 @@ class Walk:
             self._lineages[revision] = link.stream
         for position in link.erased:
             self._erased[position] = link.position
-        self._head = head
+        self._head = Head(link.position + 1, link.hash)
 
     @contextmanager
     def _growing(self) -> Generator[None]:

@@ -9,8 +9,9 @@ import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
+from psycopg.adapt import Transformer
 from psycopg.pq.abc import PGresult
 
 _PLACEHOLDER = re.compile(r"%\((\w+)\)s(?:::(\w+(?:\[\])?))?")
@@ -19,7 +20,6 @@ _HEADER = struct.Struct("!iIIii").pack
 _LENGTH = struct.Struct("!i").pack
 
 Encoder = Callable[[Any], bytes]  # Any: a value of the parameter's type
-Decoder = Callable[[bytes], Any]  # Any: a value of the column's type
 Params = dict[str, Any]  # Any: whatever the driver adapts
 Row = tuple[Any, ...]  # Any: a query's own columns
 
@@ -83,18 +83,12 @@ def is_typed(query: str) -> bool:
 
 def rows(answer: PGresult) -> list[Row]:
     """Return the rows of an answer in the binary format; a column of a type that is not known here is a ValueError."""
-    columns = range(answer.nfields)
-    read = [_COLUMNS.get(answer.ftype(column)) for column in columns]
-    if None in read:
-        raise ValueError(f"a column of an unknown type: {[answer.ftype(column) for column in columns]}")
-    get = answer.get_value
-    return [
-        tuple(
-            None if (raw := get(row, column)) is None else decode(raw)
-            for column, decode in enumerate(cast("list[Decoder]", read))
-        )
-        for row in range(answer.ntuples)
-    ]
+    types = [answer.ftype(column) for column in range(answer.nfields)]
+    if not _COLUMNS.issuperset(types):
+        raise ValueError(f"a column of an unknown type: {types}")
+    reader = Transformer()
+    reader.set_pgresult(answer)
+    return reader.load_rows(0, answer.ntuples, tuple)
 
 
 def integer(raw: bytes | None) -> int:
@@ -141,15 +135,7 @@ _SCALARS = {
     "bigint": Type(20, struct.Struct("!q").pack),
     "integer": Type(23, struct.Struct("!i").pack),
 }
-_COLUMNS: dict[int, Decoder] = {
-    16: lambda raw: raw != b"\x00",
-    17: bytes,
-    20: integer,
-    21: integer,
-    23: integer,
-    25: bytes.decode,
-    1043: bytes.decode,
-}
+_COLUMNS = frozenset({16, 17, 20, 21, 23, 25, 1043})  # boolean, bytea, integers, texts: what our queries ask for
 _TYPES = _SCALARS | {
     "text[]": Type(1009, _array(25, str.encode)),
     "bytea[]": Type(1001, _array(17, bytes)),

@@ -11,9 +11,10 @@ from ledger.digest import LedgerKeys
 from ledger.errors import IntegrityError
 from ledger.memories import Retire, Revoke
 from ledger.verified import VerifiedLedger
-from ledger.verify import Report, verify
+from ledger.verify import Report
 from tests.ledgers import WrittenLedger, correct, remember
 from tests.roles import as_owner
+from tests.sharing import verify
 
 FIRST, SECOND = "mem_01JZ8Q0000000000000000000D", "mem_01JZ8Q0000000000000000000E"
 
@@ -58,7 +59,7 @@ class Tampering:
         self.run(named, seq=seq, byte=byte)
 
     def report(self, keys: LedgerKeys | None = None, *, first: int = 0, last: int | None = None) -> Report:
-        """Verify with the ledger's own key, or another."""
+        """Verify with the ledger's own key, or another; alone and with a helper."""
         return verify(self.store, keys or self.keys, first=first, last=last)
 
     def walk(self) -> int:

@@ -2,8 +2,9 @@
 
 Made to be believed when nothing else is: it reads the tables themselves, never through the walk, and bad data never
 stops it. Each check reports its first bad position. `reading` is the pass; `pages` feeds it, `entries` looks at one
-entry by itself, `aside` remembers what went before in constant memory, `beside` holds the anchor against it, and
-`resuming` says when the pass may begin at a checkpoint.
+entry by itself, `course` at those that follow each other, `aside` remembers what went before in constant memory,
+`beside` holds the anchor against it, and `resuming` says when the pass may begin at a checkpoint. `sharing` lets a
+second process look at pages, as `stretch` has it.
 """
 
 from collections.abc import Callable
@@ -36,6 +37,7 @@ def verify(
     checkpoint: bytes | None = None,
     since: bytes | None = None,
     witness: Callable[[Envelope], None] | None = None,
+    processes: int | None = None,
 ) -> Report:
     """Check the ledger, or its positions `first` to `last` (both included), and report. Findings are never raised.
 
@@ -44,10 +46,11 @@ def verify(
     how many events have been read and how many there are to read. `checkpoint` is a signed note: the ledger must bear
     it out, with the key of its own event 0. `since` is another, where reading may begin if the anchor bears it out;
     else everything is read, and the report says why. `witness` is handed each envelope that is read, in order, for
-    whoever has a use of its own for it. Errors: VALIDATION_FAILED (no such range, or a checkpoint for a part of the
+    whoever has a use of its own for it. A long ledger without a witness is read by two processes, where there are two
+    processors; `processes` says how many. Errors: VALIDATION_FAILED (no such range, or a checkpoint for a part of the
     ledger), UNAVAILABLE (the database does not answer, or there is no room for a temporary file).
     """
-    wish = Wish(first, last, progress, checkpoint, since, witness)
+    wish = Wish(first, last, progress, checkpoint, since, witness, processes)
     try:
         with Aside() as aside:
             return Verification(store, keys, origin, anchor, wish, aside).run()

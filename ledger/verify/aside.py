@@ -24,9 +24,9 @@ HELD_MAX = 40_000
 class Part(Struct, array_like=True, gc=False):
     """What one page held of a stream: from `position` on, at `place` in the stream, to its `version` after the page.
 
-    `link` is the hash that the first entry names as the stream's last, in hex; `hash` is that of the last entry. None
-    stands for what cannot be known, or need not be checked. `suspect` is the last entry's position if it is not what
-    was written: a link that does not match is then its fault.
+    `link` is the hash that the first entry names as the stream's last, in hex, None if it begins its stream as it
+    should; `hash` is that of the last entry. None stands for what cannot be known. `suspect` is the last entry's
+    position if it is not what was written: a link that does not match is then its fault.
     """
 
     stream: str
@@ -132,7 +132,9 @@ class Aside:
                 if part.place is None:
                     continue
                 if before is None:
-                    if part.place and whole:
+                    if part.place == 0 and part.link is not None:
+                        yield Break(part.position, 0, 0, None)
+                    elif part.place and whole:
                         yield Break(part.position, part.place, 0, None)
                 elif part.place != before.version or (before.hash is not None and part.link != before.hash.hex()):
                     yield Break(part.position, part.place, before.version, before.suspect)

@@ -10,7 +10,6 @@ from ledger.anchor import Anchor, Unusable
 from ledger.checkpoints import Watch
 from ledger.tree import Frontier
 from ledger.verify.aside import Request
-from ledger.verify.pages import Row
 from ledger.verify.report import Check, Findings
 
 NO_ANCHOR = "there is no anchor yet, so nothing outside the database shows what was removed: it is trust on first use"
@@ -41,19 +40,19 @@ class Beside:
         """Return the anchor while it can be used."""
         return self._anchor
 
-    def compare(self, rows: Sequence[Row], leaves: Sequence[bytes]) -> None:
-        """Hold the leaves of a page's entries against the anchor's."""
-        if self._anchor is None or not rows or rows[0][0] >= self.size:
+    def compare(self, positions: Sequence[int], leaves: Sequence[bytes]) -> None:
+        """Hold the leaves of the entries at some positions, in their order, against the anchor's."""
+        if self._anchor is None or not positions or positions[0] >= self.size:
             return
-        first = rows[0][0]
+        first = positions[0]
         below = leaves[: self.size - first]
-        unbroken = rows[-1][0] == first + len(rows) - 1
+        unbroken = positions[-1] == first + len(positions) - 1
         try:
             if unbroken and self._anchor.leaves(first, len(below)) == b"".join(below):
                 return
-            for row, leaf in zip(rows, leaves, strict=True):
-                if row[0] < self.size and self._anchor.leaves(row[0], 1) != leaf:
-                    self._findings.bad("anchor", row[0], "the entry whose leaf the anchor holds", "another")
+            for position, leaf in zip(positions, leaves, strict=True):
+                if position < self.size and self._anchor.leaves(position, 1) != leaf:
+                    self._findings.bad("anchor", position, "the entry whose leaf the anchor holds", "another")
                     return
         except Unusable as fault:
             self.lose(fault)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ledger import codec, digest
 from ledger.chain import Envelope
-from ledger.digest import LedgerKeys
+from ledger.digest import SealKey
 from ledger.governance import LedgerOpened
 from ledger.verify.pages import NO_PAYLOAD, Payload, Row
 from ledger.verify.report import Findings
@@ -18,11 +18,11 @@ OPENING = "ledger.opened.v1"
 
 
 class Ledger(NamedTuple):
-    """Which ledger the entries should be of, and the keys that sealed them, if they are here."""
+    """Which ledger the entries should be of, as far as that is known, and what sealed them, if it is here."""
 
     id: str
-    origin: str
-    keys: LedgerKeys | None
+    origin: str | None
+    keys: SealKey | None
 
 
 def is_sound(envelope: Envelope, row: Row, payload: Payload, origin: str) -> bool:

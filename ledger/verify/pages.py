@@ -10,8 +10,9 @@ from typing import NamedTuple, cast
 
 from ledger.store import Store
 
-EVENTS_MAX = 2_000
-BYTES_WANTED = 8 << 20
+EVENTS_MAX = 1_000
+FIRST_SIZE = EVENTS_MAX // 4
+BYTES_WANTED = 4 << 20
 
 # Whoever tampers with the tables may leave a column empty.
 _Bytes = bytes | None
@@ -31,29 +32,31 @@ class Page(NamedTuple):
 
 def pages(store: Store, first: int, end: int | None) -> Generator[Page]:
     """Yield the rows from position `first` to `end`, or to the last one."""
-    size = EVENTS_MAX // 8
+    size = FIRST_SIZE
     with ThreadPoolExecutor(1, thread_name_prefix="verify") as reader:
-        coming = reader.submit(_read, store, first - 1, size)
+        coming = reader.submit(read, store, first - 1, size)
         while (page := coming.result()).rows:
             top = page.rows[-1][0]
             if end is not None and top >= end:
-                yield Page([row for row in page.rows if row[0] <= end], page.payloads)
+                yield upto(end, page)
                 return
-            size = _size(page)
-            coming = reader.submit(_read, store, top, size)
+            size = next_size(page)
+            coming = reader.submit(read, store, top, size)
             yield page
 
 
-def _read(store: Store, after: int, size: int) -> Page:
-    rows = cast(list[Row], store.whole_after(after, size))  # the columns of the query, in its order
-    if not rows:
-        return Page(rows, {})
-    # Read after the events: whoever stored an event that we have seen had stored its payload by then.
-    payloads = store.payloads(rows[0][0], rows[-1][0])
-    return Page(rows, {seq: (salt, body) for seq, salt, body in payloads})
+def read(store: Store, after: int, size: int) -> Page:
+    """Return the rows of the next `size` positions; where rows were removed, those above the gap."""
+    rows, payloads = store.whole_page(after, size)
+    return Page(cast(list[Row], rows), {seq: (salt, body) for seq, salt, body in payloads})
 
 
-def _size(page: Page) -> int:
+def upto(end: int, page: Page) -> Page:
+    """Return a page without the rows above a position."""
+    return page if page.rows[-1][0] <= end else Page([row for row in page.rows if row[0] <= end], page.payloads)
+
+
+def next_size(page: Page) -> int:
     """Return how many events the page after this one may have."""
     envelopes = sum(len(row[3] or b"") for row in page.rows)
     bodies = sum(len(body or b"") for _, body in page.payloads.values())

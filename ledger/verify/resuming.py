@@ -19,8 +19,8 @@ from ledger.store import Store
 from ledger.tree import Frontier
 from ledger.verify.aside import Part
 from ledger.verify.beside import Beside
+from ledger.verify.course import Start, append_of
 from ledger.verify.entries import opens
-from ledger.verify.reading import Start, append_of
 from ledger.verify.report import Findings
 
 

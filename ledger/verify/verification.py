@@ -11,24 +11,29 @@ from ledger.checkpoints import Watch
 from ledger.digest import LedgerKeys, link
 from ledger.errors import CorrigendaError, refuse
 from ledger.store import QUERIES, Store
+from ledger.verify import sharing
 from ledger.verify.aside import Aside
 from ledger.verify.beside import Beside
+from ledger.verify.course import Start
+from ledger.verify.entries import Ledger
 from ledger.verify.gone import Sought
-from ledger.verify.pages import pages
-from ledger.verify.reading import Reading, Start
+from ledger.verify.pages import FIRST_SIZE, pages, read, upto
+from ledger.verify.reading import Reading
 from ledger.verify.report import CHECKS, LATER, Check, Findings, Report, exit_of
 from ledger.verify.resuming import CannotResume, check_beginnings, start_at
+from ledger.verify.sharing import Sharing
 
 Progress = Callable[[int, int], None]
 
 _NO_KEY = "the ledger key cannot be read, so no seal could be checked; restore the key file from its backup"
 _FOREIGN_KEY = "no seal was made with the key that was given, so none could be checked; give this ledger's own key"
 _NO_CHECKPOINT = "no checkpoint was given to compare with, and none was signed here"
+_HELPER_ENDED = "a second process that read along ended early ({}), and its part was read by this one"
 _MISSING = (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedColumn)
 
 
 class Wish(NamedTuple):
-    """What was asked for: a range, progress, a checkpoint to compare with, one to begin at, and a witness."""
+    """What was asked for: a range, progress, a checkpoint to compare with, one to begin at, a witness, processes."""
 
     first: int
     last: int | None
@@ -36,6 +41,7 @@ class Wish(NamedTuple):
     checkpoint: bytes | None
     since: bytes | None
     witness: Callable[[Envelope], None] | None = None
+    processes: int | None = None
 
 
 class _HeadRow(NamedTuple):
@@ -68,6 +74,7 @@ class Verification:
         self._head: _HeadRow | None = None
         self._limits: str | None = None  # what was not read, if not all was
         self._erased = 0
+        self._trouble: str | None = None  # what became of a second process that read along
         self._note: str | None = None  # why it was, although a checkpoint was given to begin at
 
     def run(self) -> Report:
@@ -92,9 +99,7 @@ class Verification:
 
     def _reading(self, start: Start) -> Reading:
         return Reading(
-            self._store,
-            self._keys,
-            self._origin or start.origin,
+            Ledger(self._store.ledger, self._origin or start.origin, self._keys),
             start=start,
             findings=self._findings,
             aside=self._aside,
@@ -156,10 +161,16 @@ class Verification:
         end = last if last is not None else (None if self._head is None else self._head.seq)
         if end is not None and end < first:
             return  # nothing new since the checkpoint, or less: the head is compared with the anchor's
-        for page in pages(self._store, first, end):
-            reading.take(page)
+
+        def told() -> None:
             if self._wish.progress is not None:
                 self._wish.progress(reading.events, reading.events if end is None else end - first + 1)
+
+        if end is not None and self._may_share(end - first + 1):
+            self._read_shared(reading, end, told)
+        for page in pages(self._store, reading.next, end):
+            reading.take(page)
+            told()
         if end is not None and reading.last < end:
             self._findings.bad(
                 "chain", reading.next, f"an entry at position {reading.next}", f"none up to position {end}"
@@ -169,6 +180,26 @@ class Verification:
         self._erased = Sought(self._store, self._keys, reading, self._findings).settle(end)
         if first and reading.start.is_anchored and self._beside.anchor is not None:
             check_beginnings(self._aside.beginnings(), self._store, self._beside, self._findings)
+
+    def _may_share(self, events: int) -> bool:
+        """Report whether a second process is of use; a witness has to see every entry, so it is in the way of that."""
+        processes = sharing.processors() if self._wish.processes is None else self._wish.processes
+        return processes > 1 and events >= sharing.SHARED_MIN and self._wish.witness is None
+
+    def _read_shared(self, reading: Reading, end: int, told: Callable[[], None]) -> None:
+        """Read with a helper as far as it is of use; the first page, by which the ledger is known, comes before."""
+        with sharing.helper() as aid:
+            page = read(self._store, reading.next - 1, FIRST_SIZE)
+            if aid is None or not page.rows:
+                return
+            reading.take(upto(end, page))
+            told()
+            if reading.origin is None:
+                return
+            shared = Sharing(reading, self._store, self._keys, reading.origin, aid)
+            shared.read(end, told)
+            if shared.trouble is not None:
+                self._trouble = _HELPER_ENDED.format(shared.trouble)
 
     def _check_end(self, reading: Reading) -> None:
         """Hold the head row against entries and anchor, and look for rows above it that no append can have left."""
@@ -244,7 +275,7 @@ class Verification:
         found["checkpoints"] = self._check_checkpoints(reading, size)
         found.setdefault("anchor", self._beside.check(self._limits))
         if "chain" not in found:
-            found["chain"] = Check(status="ok", why=_joined(self._limits, reading.clock()))
+            found["chain"] = Check(status="ok", why=_joined(self._limits, reading.clock(), self._trouble))
         return {name: found.get(name) or self._unbroken(name) for name in CHECKS}
 
     def _check_checkpoints(self, reading: Reading, size: int) -> Check:

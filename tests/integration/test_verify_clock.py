@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ledger.verify import Report, verify
+from ledger.verify import Report
 from tests.ledgers import WrittenLedger, correct, remember
+from tests.sharing import verify
 from tests.tampering import FIRST, SECOND
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -14,11 +14,11 @@ from ledger.codec import NotCanonical
 from ledger.errors import IntegrityError
 from ledger.limits import ENVELOPE_BYTES_MAX
 from ledger.message import Payload
-from ledger.verify import verify
 from tests.conftest import fresh_database
 from tests.forging import anchored, appended, put, rechain
 from tests.ledgers import WrittenLedger
 from tests.roles import as_writer
+from tests.sharing import verify
 from tests.tampering import Tampering, failed, refused
 
 

@@ -11,11 +11,12 @@ from ledger.anchor import Anchor, Unusable
 from ledger.errors import CorrigendaError
 from ledger.keys import read_signing_key
 from ledger.notes import Checkpoint
-from ledger.verify import Report, verify
+from ledger.verify import Report
 from tests.conftest import fresh_database
 from tests.forging import anchored, appended, cut, put, rechain, root_of
 from tests.ledgers import WrittenLedger
 from tests.roles import as_writer
+from tests.sharing import verify
 from tests.tampering import Tampering, failed
 
 

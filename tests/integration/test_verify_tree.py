@@ -8,8 +8,9 @@ from ledger.digest import leaf
 from ledger.errors import CorrigendaError
 from ledger.keys import read_signing_key
 from ledger.notes import Checkpoint
-from ledger.verify import Report, verify
+from ledger.verify import Report
 from tests.ledgers import WrittenLedger
+from tests.sharing import verify
 from tests.tampering import Tampering
 
 
