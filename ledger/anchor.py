@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from ledger import anchor_file, tree
 from ledger.anchor_file import LEAF_BYTES, STATEMENTS, Unusable, checksum, checksum_of_texts
+from ledger.anchor_log import Log
 from ledger.chain import Entry, Head, StreamHead
 from ledger.digest import leaf, node
 from ledger.memories import PayloadErased
@@ -100,6 +101,7 @@ class Anchor:
         self.borrowed = borrowed
         self._process = os.getpid()
         self._connection = connection
+        self._log = None if path is None or borrowed is not None else Log(connection, path)
         self._lock = threading.RLock()
 
     @classmethod
@@ -151,6 +153,8 @@ class Anchor:
         """Let go of the file. In a process that was forked off, that is left to the one that opened it."""
         if self._process == os.getpid():
             with self._lock:
+                if self._log is not None:
+                    self._log.close()
                 self._connection.close()
 
     # ---------------------------------------------------------------- reading
@@ -315,6 +319,12 @@ class Anchor:
             return
         if links[-1].position - links[0].position + 1 != len(links):
             raise ValueError("the entries are not consecutive")
+        with self._own():
+            self._extend(links)
+            if self._log is not None:
+                self._log.grow(len(links))
+
+    def _extend(self, links: Sequence[Link]) -> None:
         with self._writing():
             state, last = self._end()
             known = state.size - links[0].position

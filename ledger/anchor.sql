@@ -147,6 +147,10 @@ PRAGMA integrity_check(1)
 -- name: read_all_leaves
 SELECT place, hashes, crc FROM leaf ORDER BY place
 
+-- name: fold
+-- Copies from the log into the file what no reader of an older state needs; who writes meanwhile does not wait for it.
+PRAGMA wal_checkpoint(PASSIVE)
+
 -- name: read_all_subtrees
 SELECT level, place, root, crc FROM subtree
 
