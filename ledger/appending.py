@@ -13,6 +13,7 @@ from ledger.outbox import outbox_writes
 from ledger.sealing import Sealed
 from ledger.store import QUERIES, HeadRow, Write
 from ledger.verified import Recorded
+from ledger.wire import Params
 
 PROJECTOR_VERSION = 2
 
@@ -38,17 +39,39 @@ def group_writes(ledger: str, row: HeadRow, sealed: Sequence[Sealed], projectors
 
 
 def _append(row: HeadRow, sealed: Sequence[Sealed]) -> Write:
-    entries = [item.entry for item in sealed]
-    paid = [item for item in sealed if item.body is not None]
-    first, last = entries[0].envelope, entries[-1]
-    params = {
+    first, last = sealed[0].entry, sealed[-1].entry
+    guard: Params = {
         "seq": last.position,
         "hash": last.hash,
-        "old_seq": first.seq - 1,
-        "old_hash": bytes.fromhex(first.prev_b3),
+        "old_seq": first.position - 1,
+        "old_hash": bytes.fromhex(first.envelope.prev_b3),
         "gen": row.gen,
         "projector": PROJECTOR_VERSION,
         "incarnation": row.incarnation,
+    }
+    if len(sealed) == 1:
+        return Write(QUERIES["append_single"], guard | _row(sealed[0]))
+    return Write(QUERIES["append"], guard | _columns(sealed))
+
+
+def _row(item: Sealed) -> Params:
+    entry = item.entry
+    envelope = entry.envelope
+    return {
+        "stream": envelope.stream,
+        "stream_seq": envelope.stream_seq,
+        "envelope": entry.raw,
+        "seal": entry.seal,
+        "request": envelope.request and bytes.fromhex(envelope.request),
+        "salt": item.salt,
+        "body": item.body,
+    }
+
+
+def _columns(sealed: Sequence[Sealed]) -> Params:
+    entries = [item.entry for item in sealed]
+    paid = [item for item in sealed if item.body is not None]
+    return {
         "seqs": [entry.position for entry in entries],
         "streams": [entry.envelope.stream for entry in entries],
         "stream_seqs": [entry.envelope.stream_seq for entry in entries],
@@ -60,7 +83,6 @@ def _append(row: HeadRow, sealed: Sequence[Sealed]) -> Write:
         "salts": [item.salt for item in paid],
         "bodies": [item.body for item in paid],
     }
-    return Write(QUERIES["append"], params)
 
 
 def _object_writes(sealed: Sequence[Sealed]) -> list[Write]:
