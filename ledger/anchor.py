@@ -11,7 +11,7 @@ import re
 import sqlite3
 import threading
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -21,8 +21,9 @@ import msgspec
 from msgspec import Struct
 
 from ledger import anchor_file, tree
-from ledger.anchor_file import LEAF_BYTES, STATEMENTS, Unusable, checksum, checksum_of_texts
+from ledger.anchor_file import LEAF_BYTES, STATEMENTS, Faults, Transaction, Unusable, checksum, checksum_of_texts
 from ledger.anchor_log import Log
+from ledger.anchor_single import End, Single
 from ledger.chain import Entry, Head, StreamHead
 from ledger.digest import leaf, node
 from ledger.memories import PayloadErased
@@ -101,6 +102,8 @@ class Anchor:
         self.borrowed = borrowed
         self._process = os.getpid()
         self._connection = connection
+        self._faults = Faults(path)
+        self._single = Single(connection)
         self._log = None if path is None or borrowed is not None else Log(connection, path)
         self._lock = threading.RLock()
 
@@ -251,7 +254,10 @@ class Anchor:
         self, streams: Iterable[str], requests: Iterable[str]
     ) -> tuple[AnchorState, dict[str, StreamHead], dict[str, int]]:
         """Return how far the anchor reaches, and what `known` returns, all of one moment."""
-        wanted = {"streams": _json([*streams]), "requests": _json([*requests])}
+        names, keys = [*streams], [*requests]
+        if len(names) <= 1 and len(keys) <= 1:
+            return self._look_at(next(iter(names), None), next(iter(keys), None))
+        wanted = {"streams": _json(names), "requests": _json(keys)}
         (trust, size, incarnation, head, state_crc), *rows = self._all("read_known", wanted)
         _check(state_crc, size, head, incarnation, trust)
         ends: dict[str, StreamHead] = {}
@@ -263,6 +269,24 @@ class Anchor:
             else:
                 _check(crc, name, version, position, hash_)
                 ends[name] = StreamHead(version, position, bytes.fromhex(hash_))
+        return AnchorState(size=size, head=head, incarnation=incarnation, trust=trust), ends, taken
+
+    def _look_at(
+        self, stream: str | None, request: str | None
+    ) -> tuple[AnchorState, dict[str, StreamHead], dict[str, int]]:
+        ((trust, size, incarnation, head, state_crc, *end, done, done_crc),) = self._all(
+            "read_known_single", (stream, request)
+        )
+        _check(state_crc, size, head, incarnation, trust)
+        ends: dict[str, StreamHead] = {}
+        taken: dict[str, int] = {}
+        version, position, hash_, crc = end
+        if stream is not None and hash_ is not None:
+            _check(crc, stream, version, position, hash_)
+            ends[stream] = StreamHead(version, position, bytes.fromhex(hash_))
+        if request is not None and done is not None:
+            _check(done_crc, request, done)
+            taken[request] = done
         return AnchorState(size=size, head=head, incarnation=incarnation, trust=trust), ends, taken
 
     def lineages(self, revisions: Iterable[str]) -> dict[str, str]:
@@ -320,7 +344,8 @@ class Anchor:
         if links[-1].position - links[0].position + 1 != len(links):
             raise ValueError("the entries are not consecutive")
         with self._own():
-            self._extend(links)
+            if len(links) > 1 or not self._added(links[0]):
+                self._extend(links)
             if self._log is not None:
                 self._log.grow(len(links))
 
@@ -333,8 +358,23 @@ class Anchor:
             self._check_same(links[:known])
             if 0 < known <= len(links) and links[known - 1].hash != state.head:
                 raise Unusable(f"holds another entry than the ledger at position {state.size - 1}")
-            if fresh := links[known:]:
-                self._append(fresh, state, last)
+            fresh = links[known:]
+            self._single.know(self._append(fresh, state, last) if fresh else None)
+
+    def _added(self, link: Link) -> bool:
+        """Add one more entry, if that is simple, and report whether it was."""
+        fills_up = (link.position + 1) & (ROW_LEAVES - 1) == 0
+        if fills_up or link.erased or len(link.revisions) > 1:
+            return False
+        return self._single.add(
+            place=link.position >> ROW_BITS,
+            leaf=link.leaf,
+            stream=link.stream,
+            end=link.end,
+            request=link.request,
+            revision=next(iter(link.revisions), None),
+            head=link.hash,
+        )
 
     def keep_note(self, size: int, note: bytes) -> None:
         """Remember a checkpoint of that size as one that was signed here. Another one of that size is Unusable."""
@@ -388,9 +428,9 @@ class Anchor:
                 if kept[number * LEAF_BYTES : (number + 1) * LEAF_BYTES] != link.leaf:
                     raise Unusable(f"holds another entry than the ledger at position {link.position}")
 
-    def _append(self, links: Sequence[Link], state: AnchorState, last: bytes) -> None:
-        """Append entries to what is there; `last` is the row of leaves that is being filled."""
-        self._append_leaves(links[0].position, b"".join(link.leaf for link in links), last)
+    def _append(self, links: Sequence[Link], state: AnchorState, last: bytes) -> End:
+        """Append entries to what is there; `last` is the row of leaves that is being filled. Return where it ends."""
+        last = self._append_leaves(links[0].position, b"".join(link.leaf for link in links), last)
         ends = {link.stream: link.end for link in links}
         self._each("write_streams", _rows((name, e.version, e.position, e.hash.hex()) for name, e in ends.items()))
         # In the table's order: of requests, which are hashes, neighbours then share the pages that they go to.
@@ -398,11 +438,18 @@ class Anchor:
         self._each("insert_requests", _rows(requests))
         self._each("insert_revisions", _rows((revision, link.stream) for link in links for revision in link.revisions))
         self._each("insert_erasures", [(position, link.position) for link in links for position in link.erased])
-        size, head = links[-1].position + 1, links[-1].hash
-        self._do("write_state", size, head, checksum(size, head, state.incarnation, state.trust))
+        end = End(
+            size=links[-1].position + 1,
+            head=links[-1].hash,
+            incarnation=state.incarnation,
+            trust=state.trust,
+            leaves=last,
+        )
+        self._do("write_state", end.size, end.head, end.checksum)
+        return end
 
-    def _append_leaves(self, first: int, leaves: bytes, last: bytes) -> None:
-        """Append to the last row and to new ones; each row that fills up completes subtrees."""
+    def _append_leaves(self, first: int, leaves: bytes, last: bytes) -> bytes:
+        """Append to the last row and to new ones; each row that fills up completes subtrees. Return the row to fill."""
         leaves, first = last + leaves, first & ~(ROW_LEAVES - 1)
         for at in range(0, len(leaves), ROW_LEAVES * LEAF_BYTES):
             part = leaves[at : at + ROW_LEAVES * LEAF_BYTES]
@@ -410,6 +457,7 @@ class Anchor:
             self._do("write_leaves", row, part, checksum(row, part))
             if len(part) == ROW_LEAVES * LEAF_BYTES:
                 self._complete(row, _root_of(part))
+        return leaves[len(leaves) & -ROW_BYTES :]
 
     def _complete(self, place: int, root: bytes) -> None:
         """Store the root of a full row, and of every larger subtree that is complete with it."""
@@ -445,7 +493,7 @@ class Anchor:
         return root
 
     def _all(self, statement: str, params: tuple[object, ...] | dict[str, str] = ()) -> list[Row]:
-        with self._own(), anchor_file.faults(self.path):
+        with self._own(), self._faults:
             return self._connection.execute(STATEMENTS[statement], params).fetchall()
 
     def _each(self, statement: str, rows: Sequence[Row]) -> None:
@@ -461,23 +509,22 @@ class Anchor:
 
     @contextmanager
     def _reading(self) -> Generator[None]:
-        with self._own(), anchor_file.faults(self.path), anchor_file.transaction(self._connection, "BEGIN"):
+        with self._own(), self._faults, Transaction(self._connection, "BEGIN"):
             yield
 
     @contextmanager
     def _writing(self) -> Generator[None]:
         # IMMEDIATE: what is read here is what is extended. A transaction that begins as a reader and then wants to
         # write is refused, without waiting, when another process has written meanwhile.
-        with self._own(), anchor_file.faults(self.path), anchor_file.transaction(self._connection, "BEGIN IMMEDIATE"):
+        with self._own(), self._faults, Transaction(self._connection, "BEGIN IMMEDIATE"):
             yield
 
-    @contextmanager
-    def _own(self) -> Generator[None]:
+    def _own(self) -> AbstractContextManager[bool]:
+        """Return the lock under which the file is used."""
         # SQLite's locks are the process's: a connection that is used on both sides of a fork damages the file.
         if self._process != os.getpid():
             raise Unusable("was opened before the process forked", passing=True)
-        with self._lock:
-            yield
+        return self._lock
 
 
 @lru_cache

@@ -8,8 +8,7 @@ import secrets
 import sqlite3
 import stat
 import zlib
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from ledger.digest import GENESIS
@@ -94,7 +93,7 @@ def make(path: Path, *, ledger: str, origin: str, trust: str) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         try:
-            with faults(path):
+            with Faults(path):
                 connection = sqlite3.connect(aside, isolation_level=None)
                 try:
                     fill(connection, ledger=ledger, origin=origin, trust=trust)
@@ -109,7 +108,7 @@ def make(path: Path, *, ledger: str, origin: str, trust: str) -> None:
 
 def fill(connection: sqlite3.Connection, *, ledger: str, origin: str, trust: str) -> None:
     """Write the tables of an anchor that has seen nothing yet."""
-    with transaction(connection, "BEGIN"):
+    with Transaction(connection, "BEGIN"):
         for table in _TABLES:
             connection.execute(STATEMENTS[table])
         connection.execute(
@@ -126,7 +125,7 @@ def sweep(path: Path) -> None:
 
 def connect(path: Path) -> sqlite3.Connection:
     """Open a file that is there. It is shared with other processes, so it is set to write ahead."""
-    with faults(path):
+    with Faults(path):
         connection = sqlite3.connect(
             f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_S
         )
@@ -148,7 +147,7 @@ def copied(path: Path) -> sqlite3.Connection:
     What was written last is in the log beside it. Without that it would end earlier than it did, and a ledger that was
     cut as far would look whole: the log is left out only where there is none.
     """
-    with faults(path):
+    with Faults(path):
         try:
             log = os.path.getsize(f"{path}-wal")
         except FileNotFoundError:
@@ -169,7 +168,7 @@ def in_memory() -> sqlite3.Connection:
 
 def check(connection: sqlite3.Connection, path: Path, *, ledger: str, origin: str) -> None:
     """Refuse a file of another kind, of another ledger, or whose size and rows contradict each other."""
-    with faults(path), transaction(connection, "BEGIN"):  # one sight of it: another process may be adding to it
+    with Faults(path), Transaction(connection, "BEGIN"):  # one sight of it: another process may be adding to it
         if connection.execute(STATEMENTS["read_format"]).fetchall() != [(FORMAT,)]:
             raise Unusable("is in no format that this version knows")
         ((found, named, size),) = connection.execute(STATEMENTS["read_meta"])
@@ -181,30 +180,45 @@ def check(connection: sqlite3.Connection, path: Path, *, ledger: str, origin: st
             raise Unusable(f"says that it holds {size} entries, and holds {leaves}")
 
 
-@contextmanager
-def faults(path: Path | None) -> Generator[None]:
-    """Give what SQLite or the system says about the file as Unusable."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise Unusable(f"is not usable: {error}", passing=_passes(error)) from error
-    except OSError as error:
-        raise Unusable(f"cannot be read: {error.strerror}", passing=True) from error
+class Faults:
+    """Gives what SQLite or the system says about the file as Unusable, for as long as a block runs."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, sqlite3.Error):
+            raise Unusable(f"is not usable: {error}", passing=_passes(error)) from error
+        if isinstance(error, OSError):
+            raise Unusable(f"cannot be read: {error.strerror}", passing=True) from error
 
 
-@contextmanager
-def transaction(connection: sqlite3.Connection, begin: str) -> Generator[None]:
-    """Hold one transaction. One that an interrupt left open is undone first: nobody will end it."""
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
-    try:
-        connection.execute(begin)
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+class Transaction:
+    """Holds one transaction. One that an interrupt left open is undone first: nobody will end it."""
+
+    __slots__ = ("_begin", "_connection")
+
+    def __init__(self, connection: sqlite3.Connection, begin: str) -> None:
+        self._connection = connection
+        self._begin = begin
+
+    def __enter__(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        self._connection.execute(self._begin)
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        try:
+            if error is None:
+                self._connection.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
 
 
 def _passes(error: sqlite3.Error) -> bool:

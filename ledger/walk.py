@@ -80,9 +80,10 @@ class Walk:
         self._erased: dict[int, int] = {}
         self._unwritable = anchor.borrowed
         self._write_again = 0.0
+        self._told = Told(anchor)
         self._checked = Checked()
         self._present: dict[str, StreamHead] = {}  # where streams end at the head, as far as it was asked for
-        with told(anchor):
+        with self._told:
             state = anchor.state()
         self._head, self._incarnation = state.end, state.incarnation
 
@@ -119,7 +120,7 @@ class Walk:
         self, streams: Iterable[str], requests: Iterable[str | None]
     ) -> tuple[dict[str, StreamHead], dict[str, int]]:
         """Return the ends of streams and the positions of requests, as `ends` and `carried_out` do, in one look."""
-        with self.lock, told(self.anchor):
+        with self.lock, self._told:
             asked, named = set(streams), {request for request in requests if request is not None}
             kept, taken = self.anchor.known(asked - self._ends.keys(), named - self._requests.keys())
             return self._with_tail(asked, kept), taken | self._in_tail(named)
@@ -128,7 +129,7 @@ class Walk:
         self, streams: Iterable[str], requests: Iterable[str | None]
     ) -> tuple[Head, dict[str, StreamHead], dict[str, int]]:
         """Return the head that is to be built on, after `adopt`, and what is `known` there, all in one look."""
-        with self.lock, told(self.anchor):
+        with self.lock, self._told:
             asked, named = set(streams), {request for request in requests if request is not None}
             state, kept, taken = self.anchor.look(asked, named)
             self._adopt(state)
@@ -155,21 +156,21 @@ class Walk:
 
     def lineages(self, revisions: Iterable[str]) -> dict[str, str]:
         """Return the lineage of each of these revisions that there is."""
-        with self.lock, told(self.anchor):
+        with self.lock, self._told:
             wanted = set(revisions)
             found = {revision: self._lineages[revision] for revision in wanted & self._lineages.keys()}
             return found | self.anchor.lineages(wanted - found.keys())
 
     def beginning_with(self, prefix: str) -> dict[str, str]:
         """Return the lineage of each revision and stream whose id begins with `prefix`; a stream is its own."""
-        with self.lock, told(self.anchor):
+        with self.lock, self._told:
             known = {**self._lineages, **{stream: stream for stream in self._ends}}
             fresh = {one: lineage for one, lineage in known.items() if one.startswith(prefix)}
             return self.anchor.beginning_with(prefix) | fresh
 
     def erased_by(self, position: int) -> int | None:
         """Return where an entry stands that may say a payload was destroyed, or None. Read it, and check it."""
-        with self.lock, told(self.anchor):
+        with self.lock, self._told:
             found = self._erased.get(position)
             return self.anchor.erasures([position]).get(position) if found is None else found
 
@@ -180,7 +181,7 @@ class Walk:
     def leaves(self, positions: Iterable[int]) -> dict[int, bytes | None]:
         """Return the leaf hash at each position, in one look; None beyond what has been verified."""
         wanted = set(positions)
-        with self.lock, told(self.anchor):
+        with self.lock, self._told:
             first = self._head.size - len(self._tail)
             fresh = {one: self._tail[one - first].leaf for one in wanted if first <= one < self._head.size}
             # Another process may have taken the anchor further than this walk: where a stream ends is read there, too.
@@ -189,7 +190,7 @@ class Walk:
 
     def leaves_from(self, first: int, count: int) -> bytes:
         """Return the leaf hashes of at most `count` verified entries from a position on, 32 bytes each."""
-        with self.lock, told(self.anchor):
+        with self.lock, self._told:
             kept = self.anchor.leaves(first, count)
             at = first + len(kept) // LEAF_BYTES - (self._head.size - len(self._tail))
             further = self._tail[at : at + count - len(kept) // LEAF_BYTES] if at >= 0 else []
@@ -225,7 +226,7 @@ class Walk:
 
     def adopt(self) -> None:
         """Take over what other processes have anchored beyond this walk's head."""
-        with self.lock, told(self.anchor):
+        with self.lock, self._told:
             self._adopt(self.anchor.state())
 
     def _adopt(self, state: AnchorState) -> None:
@@ -393,13 +394,20 @@ class Walk:
             raise broken(row.seq, "chain", "a head row with the last entry's hash", "another hash")
 
 
-@contextmanager
-def told(anchor: Anchor) -> Generator[None]:
-    """Give what is wrong with an anchor as an error of the registry, naming its file."""
-    try:
-        yield
-    except Unusable as fault:
-        raise unfit(anchor, fault) from fault
+class Told:
+    """Gives what is wrong with an anchor as an error of the registry, naming its file, for as long as a block runs."""
+
+    __slots__ = ("_anchor",)
+
+    def __init__(self, anchor: Anchor) -> None:
+        self._anchor = anchor
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, Unusable):
+            raise unfit(self._anchor, error) from error
 
 
 def unfit(anchor: Anchor, fault: Unusable) -> Exception:

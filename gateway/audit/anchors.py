@@ -18,7 +18,7 @@ from ledger.codec import NotCanonical, decode_envelope
 from ledger.opening import anchor_path, check_not_lost, kept_anchor
 from ledger.store import Store
 from ledger.verified import VerifiedLedger
-from ledger.walk import told
+from ledger.walk import Told
 
 
 def check_server(settings: Settings) -> None:
@@ -46,7 +46,7 @@ def pin(ledger: VerifiedLedger, note: bytes) -> bool:
     """
     ledger.catch_up()
     anchor, claim = ledger.walk.anchor, notes.parse_checkpoint(notes.parse_note(note).text)
-    with told(anchor):
+    with Told(anchor):
         state = anchor.state()
         if state.trust != "first_use" or claim.size > state.size or anchor.root(claim.size) != claim.root:
             return False

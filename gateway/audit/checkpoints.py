@@ -25,7 +25,7 @@ from ledger.opening import KeyFiles
 from ledger.rendering import render
 from ledger.store import Store
 from ledger.verify import CHECKPOINT_MISMATCH, Report, verify
-from ledger.walk import told, unfit
+from ledger.walk import Told, unfit
 
 PAGE = 4_000
 Document = dict[str, Any]  # Any: JSON
@@ -70,7 +70,7 @@ def covering(anchor: Anchor, files: KeyFiles, opened: LedgerOpened, position: in
     UNAVAILABLE (the anchor does not hold the entry yet).
     """
     key = signing_key(files, opened)
-    with told(anchor):
+    with Told(anchor):
         size, last = anchor.state().size, anchor.note()
         claim = None if last is None else _opened(last, opened, "the last checkpoint that was signed here")
         if claim is not None and (claim.size > size or anchor.root(claim.size) != claim.root):
