@@ -97,17 +97,21 @@ def integer(raw: bytes | None) -> int:
 
 
 def _array(oid: int, encode: Encoder) -> Encoder:
-    def elements(values: Sequence[Any]) -> bytes:  # Any: as Encoder
-        if values and values.count(values[0]) == len(values):  # as in most of a read model's columns
-            return _element(values[0], encode) * len(values)
+    def encoded(values: Sequence[Any]) -> bytes:  # Any: as Encoder
+        many = len(values)
+        if many and values.count(values[0]) == many:  # as in most of a read model's columns
+            if values[0] is None:
+                return _HEADER(1, 1, oid, many, 1) + _NULL * many
+            raw = encode(values[0])
+            return _HEADER(1, 0, oid, many, 1) + (_LENGTH(len(raw)) + raw) * many
         if None in values:
-            return b"".join([_element(value, encode) for value in values])
-        parts = [b""] * (2 * len(values))
-        parts[1::2] = raw = [*map(encode, values)]
-        parts[::2] = map(_LENGTH, map(len, raw))
-        return b"".join(parts)
+            return _HEADER(1, 1, oid, many, 1) + b"".join([_element(value, encode) for value in values])
+        parts = [b""] * (2 * many)
+        parts[1::2] = raws = [*map(encode, values)]
+        parts[::2] = map(_LENGTH, map(len, raws))
+        return _HEADER(1, 0, oid, many, 1) + b"".join(parts)
 
-    return lambda values: _HEADER(1, int(None in values), oid, len(values), 1) + elements(values)
+    return encoded
 
 
 def _numbers(oid: int, letter: str, width: int) -> Encoder:

@@ -5,6 +5,7 @@ points at, which is checked to be that id's. Reading never assigns.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from gateway.scope.states import States
 from gateway.scope.visible import Visible
@@ -17,6 +18,8 @@ from ledger.memories import LineageState, RevisionState, last_head
 from ledger.verified import Recorded, VerifiedLedger
 from projections.lineage import QUERIES
 
+STREAMS_MAX = 1_024
+
 
 class Names:
     """The names of one ledger, as far as this process has verified it."""
@@ -25,6 +28,7 @@ class Names:
         self._ledger = ledger
         self._ids: dict[str, str] = {}
         self._shown: dict[str, str] = {}
+        self._streams = lru_cache(STREAMS_MAX)(ledger.keys.name)  # an act asks for those of its actor and project often
 
     @property
     def root(self) -> str:
@@ -33,7 +37,7 @@ class Names:
 
     def stream(self, kind: str, parent: str, name: str) -> str:
         """Return the stream whose first event assigns the name."""
-        return self._ledger.keys.name(kind, parent, name)
+        return self._streams(kind, parent, name)
 
     def subject(self, name: str) -> str:
         """Return the digest of a person whom a text concerns, as it stands in envelopes."""
