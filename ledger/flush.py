@@ -27,6 +27,7 @@ class Flush:
     def __init__(self, connection: psycopg.Connection[Row], *, prepare: bool) -> None:
         self.connection = connection
         self._pgconn = connection.pgconn
+        self._poll = select.poll()
         self._prepare = prepare
         self._names: dict[bytes, bytes] = {}
         self._fresh: list[bytes] = []  # what this flush is the first to name
@@ -121,9 +122,8 @@ class Flush:
                 self._pgconn.consume_input()
 
     def _wait(self, events: int) -> int:
-        poll = select.poll()
-        poll.register(self._pgconn.socket, events)
-        ready = poll.poll(ANSWER_S * 1000)
+        self._poll.register(self._pgconn.socket, events)
+        ready = self._poll.poll(ANSWER_S * 1000)
         if not ready:
             self._pgconn.finish()
             raise psycopg.OperationalError(f"the server gave no answer for {ANSWER_S:.0f} s")

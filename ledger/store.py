@@ -273,7 +273,7 @@ class Database:
 
     def _is_idle(self) -> bool:
         connection = self._connection
-        return connection is not None and connection.info.transaction_status == TransactionStatus.IDLE
+        return connection is not None and connection.pgconn.transaction_status == TransactionStatus.IDLE
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None

@@ -151,16 +151,22 @@ class Storing:
 
     def _commit(self, flush: Flush, group: Group, row: HeadRow, meanwhile: Callable[[], None]) -> Linked:
         """Commit on the head that is known; the guard refuses if it has moved."""
-        linked = self._link(group)
+        linked, links = self._link(group), list[Link]()
         if linked:
-            writes = self._writes(row, _all(linked))
+            sealed = _all(linked)
+            writes = self._writes(row, sealed)
+
+            def while_it_works() -> None:
+                meanwhile()
+                links.extend(Link.of(item.entry) for item in sealed)
+
             try:
                 self._was_sent = True
-                flush.run([_BEGIN, self._enter, *writes, _COMMIT], meanwhile)
+                flush.run([_BEGIN, self._enter, *writes, _COMMIT], while_it_works)
             except psycopg.Error:
                 self._roll_back(flush)
                 raise
-        return self._stored(group, linked, row)
+        return self._stored(group, linked, row, links)
 
     def _commit_locked(
         self, flush: Flush, group: Group, drain: Callable[[Group], None], meanwhile: Callable[[], None]
@@ -241,10 +247,10 @@ class Storing:
     def _writes(self, row: HeadRow, sealed: Sequence[Sealed]) -> list[Write]:
         return group_writes(self.store.ledger, row, sealed, self._projectors)
 
-    def _stored(self, group: Group, linked: Linked, row: HeadRow) -> Linked:
+    def _stored(self, group: Group, linked: Linked, row: HeadRow, links: Sequence[Link] = ()) -> Linked:
         """Take over what was committed: all of the group is that, or was answered before."""
         if linked:
-            self.take(_all(linked), row)
+            self.take(_all(linked), row, links)
         group.clear()
         return linked
 
