@@ -17,7 +17,7 @@ from ledger.sql import load
 FORMAT = "corrigenda-anchor/1"
 BUSY_S = 10.0
 # Where the log was not copied into the file before it is as long, the commit that finds it so does it (`anchor_log`).
-CHECKPOINT_PAGES = 8_000
+CHECKPOINT_PAGES = 16_000
 
 LEAVES_PER_ROW = 256
 LEAF_BYTES = 32
