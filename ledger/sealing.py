@@ -101,7 +101,10 @@ class Tip:
 
     def moved(self, reads: Mapping[str, int]) -> str | None:
         """Return a stream that is not at the version at which it was read, or None."""
-        return next((name for name, version in reads.items() if self.end(name).version != version), None)
+        for name, version in reads.items():
+            if self.end(name).version != version:
+                return name
+        return None
 
     def end(self, stream: str) -> StreamHead:
         """Return where a stream ends."""
@@ -123,8 +126,9 @@ class Sealer:
             end = ends.get(part.stream) or tip.end(part.stream)
             facts = settled(part.event.facts, first)
             one = self._seal(prepared.draft, index, part, end, head, facts, at)
-            head = Head(head.size + 1, one.entry.hash)
-            ends[part.stream] = StreamHead(end.version + 1, one.entry.position, one.entry.stream_hash)
+            entry = one.recorded.entry
+            ends[part.stream] = StreamHead(end.version + 1, head.size, entry.stream_hash)
+            head = Head(head.size + 1, entry.hash)
             sealed.append(one)
         tip.head = head
         tip.ends.update(ends)

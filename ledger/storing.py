@@ -228,7 +228,7 @@ class Storing:
         linked: Linked = []
         for one in group:
             draft = one.prepared.draft
-            moved = tip.moved(draft.reads)
+            moved = tip.moved(draft.reads) if draft.reads else None
             if draft.request is not None and draft.request in done:
                 one.answer(Replayed(done[draft.request]))
             elif moved is not None:
@@ -241,7 +241,8 @@ class Storing:
                 except CorrigendaError as refusal:
                     one.fail(refusal)
                 else:
-                    mine.update(() if draft.request is None else (draft.request,))
+                    if draft.request is not None:
+                        mine.add(draft.request)
         return linked
 
     def _writes(self, row: HeadRow, sealed: Sequence[Sealed]) -> list[Write]:
