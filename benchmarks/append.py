@@ -22,6 +22,7 @@ from typing import NamedTuple
 from benchmarks import bars, lookups, message_db, ours, peers, server, verification
 from benchmarks.bare import Bare
 from benchmarks.eventsourcing_peer import EventSourcing
+from benchmarks.floor import floor
 from benchmarks.verification import Verified, verified
 from benchmarks.workload import Run, Writer, measure
 
@@ -48,6 +49,7 @@ class Contenders(NamedTuple):
     bare: Bare
     eventsourcing: EventSourcing | None
     message_db: message_db.MessageDb | None
+    floor_url: str
     url: str
     home: Path
     by_ulid: Verified
@@ -71,7 +73,8 @@ def contenders(server_url: str, folder: Path) -> Generator[Contenders]:
         store = message_db.MessageDb(database(), sources) if sources else None
         home = folder / "home"
         url = ours.prepare(database(), home)
-        yield Contenders(Bare(database()), library, store, url, home, ledger("ulid"), ledger("hashed"))
+        floor_url = ours.prepare(database(), folder / "home-floor")
+        yield Contenders(Bare(database()), library, store, floor_url, url, home, ledger("ulid"), ledger("hashed"))
 
 
 def shapes(who: Contenders, seconds: float) -> list[Shape]:
@@ -79,6 +82,7 @@ def shapes(who: Contenders, seconds: float) -> list[Shape]:
     return [
         [
             _bare(who, 1, seconds),
+            _floor(who, 1, seconds),
             _raw(who, 1, seconds),
             *_eventsourcing(who, 1, seconds),
             *_message_db(who, 1, seconds),
@@ -87,6 +91,7 @@ def shapes(who: Contenders, seconds: float) -> list[Shape]:
         [*_eventsourcing(who, 8, seconds), *_message_db(who, 8, seconds)],
         [
             _bare(who, 32, seconds),
+            _floor(who, 32, seconds),
             *_eventsourcing(who, 32, seconds),
             *_message_db(who, 32, seconds),
             _raw(who, 32, seconds),
@@ -108,6 +113,14 @@ def _callers(threads: int, word: str = "") -> str:
 
 def _bare(who: Contenders, threads: int, seconds: float) -> Case:
     return Case(f"bare, {_callers(threads)}", lambda: measure(who.bare.writer, threads=threads, seconds=seconds))
+
+
+def _floor(who: Contenders, threads: int, seconds: float) -> Case:
+    def run() -> Run:
+        with floor(who.floor_url, threads=threads) as writer:
+            return measure(writer, threads=threads, seconds=seconds)
+
+    return Case(f"floor, {_callers(threads)}", run)
 
 
 def _raw(who: Contenders, threads: int, seconds: float) -> Case:

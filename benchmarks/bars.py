@@ -54,6 +54,7 @@ def lines(figures: Figures, *, tables: int) -> list[Line]:
     best_message_db, best_eventsourcing = _best(figures, MESSAGE_DB), _best(figures, EVENTSOURCING)
     return [
         _compare(figures, "raw append, 1 writer", "bare, 1 writer", Bar(0.40)),
+        _compare(figures, "raw append, 1 writer", "floor, 1 writer", None),
         _compare(figures, "raw append, 1 writer", "eventsourcing, 1 writer", Bar(1.6)),
         _compare(figures, "raw append, 1 writer", "eventsourcing with functions, 1 writer", None),
         _compare(figures, "raw append, 1 writer", "message-db, 1 writer", None),
@@ -61,6 +62,9 @@ def lines(figures: Figures, *, tables: int) -> list[Line]:
         _compare(figures, "raw append, 32 threads", best_eventsourcing, Bar(5.0)),
         _compare(figures, "raw append, 32 threads", _best(figures, WITH_FUNCTIONS), None),
         _compare(figures, "raw append, 32 threads", "bare, 32 threads", None),
+        _compare(figures, "raw append, 32 threads", "floor, 32 threads", None),
+        _compare(figures, "floor, 32 threads", best_message_db, None),
+        _p99(figures, "floor, 32 threads", 32, None),
         _p99(figures, "raw append, 32 threads", 32, Bar(2.5, at_most=True)),
         _compare(figures, "raw append, 4 processes × 8", "raw append, 32 threads", Bar(0.5)),
         _p99(figures, "raw append, 4 processes × 8", 32, None),

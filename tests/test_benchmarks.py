@@ -5,15 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import bars, export, index, retrieval, server
+from benchmarks import bars, export, index, ours, retrieval, server
+from benchmarks.floor import floor
 from benchmarks.quality import methods, pairs, scores
 from benchmarks.quality.__main__ import HELD, TUNING, ask, chosen_fusion, part_of, proposal
 from benchmarks.seeded import DIMENSION, Seeded, unit_vectors, vector_of
 from benchmarks.timing import Times, repeated
-from benchmarks.workload import Run, together
+from benchmarks.workload import WARM_UP_CALLS, Run, measure, together
 from gateway.bootstrap import make_index
 from gateway.upkeep.bare import open_bare
+from tests.house import rows
 
+COUNTS = "SELECT (SELECT count(*) FROM corrigenda.event), (SELECT count(*) FROM corrigenda.payload)"
 RATES = {"ours": [900.0, 100.0, 1000.0], "theirs": [1000.0, 50.0, 2000.0]}
 
 
@@ -175,6 +178,19 @@ def test_an_index_is_measured_from_end_to_end() -> None:
 
     assert list(found.times) == ["all", "1 %, more each time", "1 %, allowed", "10 %, more each time", "10 %, allowed"]
     assert index.text([found]).count("| faiss") == 5
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_the_floor_stores_what_it_counts(server_url: str, tmp_path: Path, threads: int) -> None:
+    """Given callers alone and together, when they append to the floor, then each call is one event and its payload."""
+    with server.fresh_database(server_url) as url:
+        writer = ours.prepare(url, tmp_path / "home")
+        before = rows(url, COUNTS)[0]
+        with floor(writer, threads=threads) as made:
+            run = measure(made, threads=threads, seconds=0.1)
+
+        stored = run.events + threads * WARM_UP_CALLS
+        assert rows(url, COUNTS)[0] == tuple(count + stored for count in before)
 
 
 def test_a_rebuild_is_measured_from_end_to_end(server_url: str, tmp_path: Path) -> None:
