@@ -63,10 +63,11 @@ class PartitionedIndex:
 
         A partition that holds nothing is no error. `allowed` is as in VectorIndex.search.
         """
-        query = usable(vector, shape=(self.dimension,))
         with self._lock.shared():
             indexes = [self._partitions[key] for key in set(partitions) if key in self._partitions]
-            found = [near for index in indexes for near in index.search(query, k, allowed=allowed)]
+            if not indexes:  # else they look at the vector
+                usable(vector, shape=(self.dimension,))
+            found = [near for index in indexes for near in index.search(vector, k, allowed=allowed)]
         return sorted(found, key=precedence)[: max(k, 0)]
 
     def partition_of(self, item: str) -> str | None:

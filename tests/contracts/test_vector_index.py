@@ -272,6 +272,53 @@ def test_faiss_and_the_oracle_agree_where_neighbours_are_crowded() -> None:
     assert all(oracle.search(row, 10) == index.search(row, 10) for row in rows[:40])
 
 
+def test_faiss_and_the_oracle_agree_after_many_changes_of_many_rows() -> None:
+    """Where only some rows are fetched, too, each is known by what it holds now: new, replaced or moved into a gap."""
+    chance, rows = random.Random(5), unit_rows(1_200, dimension=24)
+    oracle, index = ExactIndex(24), FaissIndex(24)
+    for number, row in enumerate(rows):
+        item = f"item-{chance.randrange(400):03d}"
+        if number % 4 == 3:
+            assert oracle.remove(item) == index.remove(item)
+        else:
+            oracle.put(item, row)
+            index.put(item, row)
+    assert len(index) > 200
+    assert all(oracle.search(row, 5) == index.search(row, 5) for row in rows[:100])
+
+
+def test_rows_that_are_one_in_half_precision_are_still_told_apart() -> None:
+    """The best five of a hundred rows that round to the same number in half precision are found, and no other ones."""
+    rows = np.zeros((100, 2), dtype=np.float32)
+    rows[:, 0] = 0.75 + 2e-6 * np.arange(6, 106)
+    assert len(set(rows.astype(np.float16)[:, 0].tolist())) == 1
+    index = FaissIndex(2)
+    index.put_many([f"item-{n}" for n in range(100)], rows)
+    assert names(index.search(axis(0, 2), 5)) == [f"item-{n}" for n in (99, 98, 97, 96, 95)]
+
+
+def test_a_row_that_half_precision_cannot_hold_is_found() -> None:
+    """A number beyond half precision, there infinite, does not keep the row from being the best."""
+    index = FaissIndex(2)
+    index.put_many([f"item-{n}" for n in range(100)], np.array([[0, 300 * n + 300] for n in range(100)]))
+    index.put("beyond", np.array([1e5, 6e4], dtype=np.float32))
+    assert names(index.search(np.array([-0.01, 1], dtype=np.float32), 5))[:2] == ["beyond", "item-99"]
+
+
+def test_a_filter_is_asked_once_about_each_item_however_often_more_are_fetched() -> None:
+    """What was found not to be allowed is not asked about again by the next look, which reaches farther."""
+    rows, asked = unit_rows(2_000), list[str]()
+    index = FaissIndex(16)
+    index.put_many([f"item-{n}" for n in range(2_000)], rows)
+
+    def allowed(item: str) -> bool:
+        asked.append(item)
+        return int(item.removeprefix("item-")) % 100 == 0
+
+    assert len(index.search(rows[1], 5, allowed=allowed)) == 5
+    assert len(asked) == len(set(asked)) > 100
+
+
 def test_searches_among_mutations_never_give_a_wrong_hit(make: Make) -> None:
     """While one thread adds and removes, every searcher's every answer pairs an item with its own score.
 
