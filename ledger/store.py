@@ -348,23 +348,25 @@ class Store:
         return HeadRow(*row)
 
     def tip(
-        self, position: int, limit: int, further: Collection[int] = ()
-    ) -> tuple[HeadRow, int, list[Stored], dict[int, Stored]]:
+        self, position: int, limit: int, further: Collection[int] = (), beside: Sequence[Write] = ()
+    ) -> tuple[HeadRow, int, list[Stored], dict[int, Stored], list[list[Row]]]:
         """Return the guarded row, the last position that there was at that moment, and what `after` returns.
 
         All of it in one round trip; events that were appended meanwhile may be among them. So are the `further` events
-        that are there, by their positions, as `at` returns them: they are read after the row.
+        that are there, by their positions, as `at` returns them, and the rows of the queries `beside`: they are read
+        after the row.
         """
         tip = Write(QUERIES["read_tip"], {"ledger": self.ledger})
         page = Write(QUERIES["read_after"], {"ledger": self.ledger, "after": position, "until": position + limit})
-        named = Write(QUERIES["read_positions"], {"ledger": self.ledger, "seqs": sorted(further)})
-        found, rows, *beside = self.together([tip, page, named] if further else [tip, page])
+        named = [Write(QUERIES["read_positions"], {"ledger": self.ledger, "seqs": sorted(further)})] if further else []
+        found, rows, *more = self.together([tip, page, *named, *beside])
         if not found:
             raise no_head_row()
         *head, last = found[0]
         row = HeadRow(*head)
         events = [_bare(one) for one in rows] if rows or row.seq <= position else self.after(position, limit)
-        return row, last, events, {one.seq: one for part in beside for one in map(_stored, part)}
+        told = {one.seq: one for part in more[: len(named)] for one in map(_stored, part)}
+        return row, last, events, told, more[len(named) :]
 
     def after(self, position: int, limit: int) -> list[Stored]:
         """Return at most `limit` events above a position, in order, without their payloads; none only at the end."""

@@ -18,6 +18,7 @@ from ledger.codec import read_entry
 from ledger.digest import LedgerKeys, leaf
 from ledger.errors import CorrigendaError, failure
 from ledger.store import HeadRow, Store, Stored
+from ledger.wire import Row, Write
 
 PAGE = 5_000
 LEAF_BYTES = 32
@@ -33,13 +34,15 @@ class Ahead:
     """Where some streams end at a verified head, and the events that whoever asked will want to see of them.
 
     Their rows come with the next look at the head, and are checked by whoever uses them. They are good for the answer
-    that is given at that head, and for no other one.
+    that is given at that head, and for no other one. With them come the answers to what is asked `beside`, unchecked.
     """
 
     head: Head
     ends: Mapping[str, StreamHead]
     positions: set[int]
     rows: Mapping[int, Stored] = field(default_factory=dict[int, Stored])
+    beside: Sequence[Write] = ()
+    answers: Sequence[Sequence[Row]] = ()
 
 
 class Checked:
@@ -208,9 +211,10 @@ class Walk:
             with self.lock:
                 self.adopt()  # before the head is read: only so does a head below it mean that something was lost
                 known = self.position
-            row, last, page, further = store.tip(known, PAGE, () if ahead is None else ahead.positions)
+            wanted, beside = ((), ()) if ahead is None else (ahead.positions, ahead.beside)
+            row, last, page, rows, answers = store.tip(known, PAGE, wanted, beside)
             if ahead is not None:
-                ahead.rows = further
+                ahead.rows, ahead.answers = rows, answers
             further = row.seq - known <= PAGE and last > row.seq
             with self.lock:
                 self.follow_page([one for one in page if self.position < one.seq <= row.seq])

@@ -93,7 +93,8 @@ SELECT u.id, d.seq
 FROM unnest(%(ids)s::text[]) u(id)
 CROSS JOIN LATERAL (
     SELECT seq FROM corrigenda.directory
-    WHERE ledger = %(ledger)s::text AND gen = %(gen)s::bigint AND id = u.id LIMIT 1) d
+    WHERE ledger = %(ledger)s::text AND id = u.id
+      AND gen = (SELECT h.gen FROM corrigenda.head h WHERE h.ledger = %(ledger)s::text) LIMIT 1) d
 
 -- name: upsert_corrections
 -- A row that only changes its state carries content_seq −1 and keeps its other columns, as in upsert_revisions.
@@ -418,6 +419,13 @@ SELECT least(
            AND at < to_char((clock_timestamp() - make_interval(days => %(days)s)) AT TIME ZONE 'UTC',
                             'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')),
         -1))
+
+-- name: count_behind
+-- How many rows of the outbox lie above each of some positions, and up to where rows were removed.
+SELECT u.after, (SELECT count(*) FROM corrigenda.outbox o WHERE o.ledger = %(ledger)s::text AND o.seq > u.after),
+       (SELECT coalesce(max(seq), -1) FROM corrigenda.carried
+        WHERE ledger = %(ledger)s::text AND task = %(swept)s::text)
+FROM unnest(%(positions)s::bigint[]) u(after)
 
 -- name: count_outbox_until
 SELECT count(*) FROM corrigenda.outbox WHERE ledger = %(ledger)s AND seq <= %(until)s

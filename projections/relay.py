@@ -162,8 +162,12 @@ class Relay:
 
     def pending(self) -> int:
         """Return how many outbox rows lie above the cursor, or failed and will be tried again."""
-        failing = 0 if self._carrier is None else self._carrier.failing
-        return behind(self._ledger.store, self._cursor) + failing
+        return behind(self._ledger.store, self._cursor) + self.failing
+
+    @property
+    def failing(self) -> int:
+        """Return how many outbox rows failed and will be tried again."""
+        return 0 if self._carrier is None else self._carrier.failing
 
     def parked(self) -> int:
         """Return how many rows wait for a person, because the embedder has failed on them too often."""

@@ -4,6 +4,7 @@ What is removed is marked first. A replica below the mark, an old copy or one th
 up to there again from the events, so nothing depends on who has reported.
 """
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,6 +16,7 @@ from ledger.outbox import effects
 from ledger.sql import load
 from ledger.store import OutboxRow, Store
 from ledger.verified import VerifiedLedger
+from ledger.wire import Row, Write
 
 QUERIES = load("projections")
 
@@ -69,6 +71,17 @@ def behind(store: Store, after: int) -> int:
     """Return how many rows there are above a position, those that were removed included."""
     mark = swept_up_to(store)
     return store.count("count_outbox", after=max(mark, after)) + _removed_above(store, after, mark)
+
+
+def counting(store: Store, positions: Iterable[int]) -> Write:
+    """Return what asks, beside whatever else is read, for what `counted` then tells."""
+    params = {"ledger": store.ledger, "swept": SWEPT, "positions": sorted(set(positions))}
+    return Write(QUERIES["count_behind"], params)
+
+
+def counted(rows: Sequence[Row]) -> dict[int, int]:
+    """Return how many rows lie `behind` each position that was asked about, but where some of those were removed."""
+    return {position: count for position, count, mark in rows if mark <= position}
 
 
 def waiting(store: Store, signature: str | None, after: int) -> tuple[int, int]:

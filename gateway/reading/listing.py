@@ -111,7 +111,7 @@ class Listing:
         return self._actors[identifier]
 
     def _named(self, identifier: str) -> str | None:
-        rows = self._store.query(QUERIES["find_names"], {"gen": self._store.head().gen, "ids": [identifier]})
+        rows = self._store.query(QUERIES["find_names"], {"ids": [identifier]})
         for stored in self._store.at(position for _, position in rows):
             with suppress(IntegrityError, NotCanonical):
                 entry = read_entry(stored.envelope, stored.seal, position=stored.seq)

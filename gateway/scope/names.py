@@ -86,9 +86,7 @@ class Names:
         return {one: item.payload.name for one, item in found.items() if isinstance(item.payload, AssignedName)}
 
     def _assigned(self, ids: list[str]) -> dict[str, Recorded]:
-        store = self._ledger.store
-        gen = store.head().gen
-        rows = store.query(QUERIES["find_names"], {"gen": gen, "ids": ids})
+        rows = self._ledger.store.query(QUERIES["find_names"], {"ids": ids})
         positions: dict[str, int] = {identifier: seq for identifier, seq in rows}
         verified = {item: seq for item, seq in positions.items() if 0 <= seq <= self._ledger.walk.position}
         found = self._ledger.at(verified.values())

@@ -4,7 +4,7 @@ It is a guess that costs nothing to be wrong. What is near is used only if the i
 and what was read only if it is what the ledger verified. Nothing here says what is true.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from gateway.searching.filtering import TIERS
 from gateway.shapes.schemas import ScopeRequest, SearchRequest
@@ -17,6 +17,7 @@ from ledger.verified import Ahead, VerifiedLedger
 from projections.embedders import Embedder, Vectors, check_vectors
 from projections.embedders.patience import at_most
 from projections.relay import Item, Relay, partition
+from projections.replicas import counted, counting
 
 SPARE = 8  # neighbours asked for beyond the hits that are wanted, so that a few dead ones cost no second scan
 
@@ -32,11 +33,14 @@ class Foresight:
         relay: Relay,
         request: SearchRequest,
         scope: Callable[[ScopeRequest], ScopeIds],
+        behind: Callable[[], Collection[int]],
     ) -> None:
+        """Foresee one search. `behind` says above which positions rows of the outbox will have to be counted."""
         self._ledger = ledger
         self._relay = relay
         self._request = request
         self._scope = scope
+        self._behind = behind
         self._found: tuple[object, int, Sequence[str], _Near] | None = None
         self._problem: CorrigendaError | None = None  # why the question has no vector: nobody waits for that twice
         self._vector: Vectors | None = None
@@ -68,9 +72,16 @@ class Foresight:
             self._found = replica, edition, partitions, near
             first = near if request.why else near[: request.k]
             self.ahead = self._ledger.ahead({item.lineage for item, _ in first if kind_of(item.lineage) == MEMORY})
+            if positions := self._behind():
+                self.ahead.beside = [counting(self._ledger.store, positions)]
         except CorrigendaError:  # whatever is wrong is said by what asks for it when it is needed
             return None
         return self.ahead
+
+    def rows_above(self, position: int) -> int | None:
+        """Return how many rows of the outbox lay above a position when the head was read; None if that was not seen."""
+        counts = () if self.ahead is None else self.ahead.answers
+        return counted(counts[0]).get(position) if counts else None
 
     def neighbours(self, partitions: Sequence[str], wanted: int) -> _Near | None:
         """Return the nearest entries, if these are the partitions that were asked, and nothing in the index changed."""

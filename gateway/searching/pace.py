@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 FEW = 8  # events that are carried at once, whenever
-REST_S = 0.25
+REST_S = 0.1
 
 
 class Pace:
@@ -21,9 +21,14 @@ class Pace:
         self._clock = clock
         self._rests_until = 0.0
 
+    @property
+    def rests(self) -> bool:
+        """Report whether a search was carrying a moment ago, so that this one may leave that to a later one."""
+        return self._clock() < self._rests_until
+
     def may_wait(self, *, head: int, carried: int, owed: int) -> bool:
         """Report whether a search at `head` may leave what lies above `carried`; what lies up to `owed` it may not."""
-        return carried >= owed and head - carried > FEW and self._clock() < self._rests_until
+        return carried >= owed and head - carried > FEW and self.rests
 
     @contextmanager
     def carrying(self) -> Generator[None]:

@@ -217,7 +217,7 @@ class Retrieval:
             if embedder is None:
                 return None
             vector = asked(embedder, question.request.query) if sight is None else sight.vector(embedder)
-            if not question.is_of_past and (lag := self._lag(owed)):
+            if not question.is_of_past and (lag := self._lag(owed, sight)):
                 trail.warn(f"index_pending:{lag}")
             return embedder, vector
         except CorrigendaError as error:
@@ -227,13 +227,14 @@ class Retrieval:
             trail.warn(f"embedder_unavailable:{error.details.get('reason', 'no_answer')}")
             return None
 
-    def _lag(self, owed: int) -> int:
+    def _lag(self, owed: int, sight: Foresight | None = None) -> int:
         """Bring the index up to date, or leave that to a later search; return how many effects it does not hold yet."""
         head, carried = self._ledger.walk.position, self._relay.cursor
         if carried >= head:  # but for what an embedder failed on, which may be due now
             return self._relay.drain(INDEX_WAIT_S).pending
         if self._pace.may_wait(head=head, carried=carried, owed=owed):
-            return self._relay.pending()
+            rows = None if sight is None else sight.rows_above(carried)
+            return self._relay.pending() if rows is None else rows + self._relay.failing
         with self._pace.carrying():
             return self._relay.drain(INDEX_WAIT_S).pending
 

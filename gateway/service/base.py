@@ -1,6 +1,6 @@
 """What every use case needs: who acts, the one way to write, the one way to read."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from inspect import isfunction
 from typing import Any, Self, cast
 
@@ -245,7 +245,9 @@ class UseCases:
             if not self._late.is_behind:
                 return answer(owed), ()
             if self._pace.may_wait(head=self._ledger.walk.position, carried=carried, owed=owed):
-                waiting = self._ledger.store.count("count_outbox", after=carried)
+                waiting = None if sight is None else sight.rows_above(carried)
+                if waiting is None:
+                    waiting = self._ledger.store.count("count_outbox", after=carried)
                 return answer(owed), (f"contradictions_pending: {waiting}",) if waiting else ()
             owed = self._ledger.walk.position  # it is this search that carries: the index, too
         with self._pace.carrying():
@@ -253,6 +255,10 @@ class UseCases:
         with self._writer.lock:
             self._ledger.catch_up(None if sight is None else sight.look())
             return answer(owed), warnings
+
+    def _behind(self) -> Collection[int]:
+        """Return from where on rows wait, for a search that may leave them for later and has to say how many."""
+        return {self._late.carried, self._relay.cursor} if self._pace.rests else ()
 
     def _caught_up(self) -> int:
         with self._writer.lock:

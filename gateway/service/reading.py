@@ -76,7 +76,7 @@ class Reading(UseCases):
         self._need_project()
         owed = self._reach(min_position)
         is_of_past = request.as_of is not None or at_position is not None
-        sight = None if is_of_past else Foresight(self._ledger, self._relay, request, self._scope)
+        sight = None if is_of_past else Foresight(self._ledger, self._relay, request, self._scope, self._behind)
         found, warnings = self._checked(
             lambda owed: self._retrieval.search(self._question(request, at_position), owed, sight), owed, sight
         )

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.bootstrap import open_bare
+from gateway.searching.pace import FEW, Pace
 from gateway.service import Gateway
 from ledger import wire
 from ledger.errors import CorrigendaError
@@ -22,6 +23,36 @@ def test_a_search_asks_once_however_many_hits(gateway: Gateway, monkeypatch: pyt
     for n in range(12):
         gateway.remember(f"the ferry sails on day {n}")
     gateway.search("ferry", k=k)
+    asked = _asked(monkeypatch)
+
+    assert len(gateway.search("ferry", k=k).hits) == k
+
+    assert len(asked) == 1
+
+
+def test_a_search_asks_once_while_others_write(open_here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given more new memories of another process than a few, then a search that leaves them says how many, all at once.
+
+    They are told by the same round trip as the head and the hits.
+    """
+    gateway, other = open_here(), open_here()
+    for n in range(12):
+        gateway.remember(f"the ferry sails on day {n}")
+    gateway._pace = gateway._retrieval._pace = pace = Pace(clock=lambda: 0.0)  # it rests for ever
+    with pace.carrying():
+        gateway.search("ferry", k=10)
+    for n in range(FEW + 2):
+        other.remember(f"the bus leaves on day {n}")
+    asked = _asked(monkeypatch)
+
+    found = gateway.search("ferry", k=10)
+
+    assert (len(found.hits), len(asked)) == (10, 1)
+    assert found.warnings == (f"contradictions_pending: {FEW + 2}", f"index_pending:{FEW + 2}")
+
+
+def _asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Return a list to which each round trip from now on adds its queries."""
     asked: list[list[str]] = []
     run = Flush.run
 
@@ -30,9 +61,7 @@ def test_a_search_asks_once_however_many_hits(gateway: Gateway, monkeypatch: pyt
         return run(self, writes, meanwhile)
 
     monkeypatch.setattr(Flush, "run", counted)
-    assert len(gateway.search("ferry", k=k).hits) == k
-
-    assert len(asked) == 1
+    return asked
 
 
 def test_a_query_that_fails_leaves_the_connection_as_it_was(gateway: Gateway) -> None:
