@@ -88,7 +88,14 @@ from gateway.shapes.replies.past import (  # noqa: E402
     RevisionRef,
 )
 from gateway.shapes.replies.searches import Excluded, Hit, Search  # noqa: E402
-from gateway.shapes.replies.traces import SearchTrace, TracedHit, TraceList, TraceSummary, TraceVerdict  # noqa: E402
+from gateway.shapes.replies.traces import (  # noqa: E402
+    SearchTrace,
+    TracedCorrection,
+    TracedHit,
+    TraceList,
+    TraceSummary,
+    TraceVerdict,
+)
 from gateway.shapes.replies.upkeep import (  # noqa: E402
     ImportItem,
     ImportReport,
@@ -191,6 +198,7 @@ __all__ = [
     "TraceList",
     "TraceSummary",
     "TraceVerdict",
+    "TracedCorrection",
     "TracedHit",
     "Transfer",
     "UnavailableError",

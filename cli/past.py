@@ -56,13 +56,11 @@ def explain(session: Session, what: str, at: str | None, trace: str | None, min_
     """
     with session.gateway(create=False, replay=False, reach=min_position) as gateway:
         identifier = full_id(gateway, what)
+        named = {} if trace is None else {"trace": full_id(gateway, trace)}
         if is_kind(identifier, "cor"):
-            if trace is not None:
-                raise click.UsageError("a trace tells of memories, not of corrections; leave out --trace.")
-            told = gateway.explain_correction(identifier, at=at)
+            told = gateway.explain_correction(identifier, at=at, **named)
             give(session, told, lambda: corrections.correction(told, paint=session.paint))
             return
-        named = {} if trace is None else {"trace": full_id(gateway, trace)}
         story = gateway.explain(identifier, at=at, **named)
     give(session, story, lambda: memories.explanation(story, paint=session.paint))
 

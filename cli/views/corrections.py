@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from cli.text import Paint, block, clip, count, inert, inert_json, moment, pairs, plain, table
+from cli.views import traces
 
 if TYPE_CHECKING:
     from gateway.shapes.replies.corrections import (
@@ -31,8 +32,9 @@ def correction(item: "ExplainedCorrection", *, paint: Paint = plain) -> str:
     """One correction: what was put out, what was right, everything that is known of it, and what happened to it."""
     title = f"{item.correction_id}  {inert(item.agent)}"
     then = [] if item.at_position is None else [f"As it stood at position {item.at_position}."]
+    met = [traces.met(item.in_trace), ""] if item.in_trace else []
     told = [paint("bold", "What happened"), *(_happened(entry) for entry in item.audit)]
-    return "\n".join([paint("bold", title), *then, _said(item, paint), "", *told])
+    return "\n".join([paint("bold", title), *then, _said(item, paint), "", *met, *told])
 
 
 def chain(found: "CorrectionHistory", *, paint: Paint = plain) -> str:

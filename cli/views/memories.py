@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cli.text import Paint, block, clip, count, inert, moment, pairs, plain
+from cli.views import traces
 
 if TYPE_CHECKING:
     from gateway.shapes.replies.memories import Revision, RevisionAct
     from gateway.shapes.replies.past import AuditEntry, Explanation, History
     from gateway.shapes.replies.searches import Hit, Search
-    from gateway.shapes.replies.traces import TraceVerdict
     from gateway.shapes.replies.writes import Impact, Pruned, Receipt
 
 _SAID_COLUMNS = 60  # of a text in a list
@@ -181,21 +181,10 @@ def explanation(story: "Explanation", *, paint: Paint = plain) -> str:
     """How a revision stands and why, what it says, and the story of its lineage."""
     title = f"{inert(story.memory_id)}  version {story.version}  {story.revision_id}"
     then = [] if story.at_position is None else [f"As it stood at position {story.at_position}."]
-    met = [_met(story.in_trace), ""] if story.in_trace else []
+    met = [traces.met(story.in_trace), ""] if story.in_trace else []
     parts = [paint("bold", title), *then, _lead(story, paint), _content(story), "", *met, _head(story)]
     told = [paint("bold", "What happened"), *(_audit(entry) for entry in story.audit)]
     return "\n".join([*parts, "", *told, "", pairs([("trust", inert(story.trust)), *_particulars(story)])])
-
-
-def _met(verdict: "TraceVerdict") -> str:
-    """Say what one retrieval made of a revision."""
-    how = {
-        "chosen": f"chosen, as number {verdict.rank}",
-        "excluded": "left out",
-    }.get(verdict.outcome, "not seen")
-    score = "" if verdict.score is None else f" (score {verdict.score:.3f})"
-    where = f"In the {verdict.kind} {verdict.trace_id} of {moment(verdict.at)} at position {verdict.position}"
-    return f"{where} it was {how}{score}: {inert(verdict.reason)}."
 
 
 def _lead(story: "Explanation", paint: Paint) -> str:

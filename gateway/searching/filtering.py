@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from msgspec import Struct
 
-from gateway.shapes.schemas import SearchRequest
+from gateway.shapes.schemas import SearchCorrectionsRequest, SearchRequest
 from gateway.views import applicability
 from ledger.memories import RevisionText
 from ledger.message import ScopeIds, Values
@@ -35,6 +35,16 @@ class Question(Struct, frozen=True, kw_only=True):
     def is_of_past(self) -> bool:
         """Report whether another moment than the present was asked for, on either clock."""
         return self.as_of or self.position is not None
+
+
+class CorrectionQuestion(Struct, frozen=True, kw_only=True):
+    """A search for corrections as it is answered: of the request, what is None is as the policy says at `asked_at`."""
+
+    request: SearchCorrectionsRequest
+    scope: ScopeIds
+    k: int
+    min_score: float | None
+    asked_at: str
 
 
 class Interval(Struct, frozen=True):

@@ -19,7 +19,7 @@ from gateway.reading.corrections import Found as FoundCorrection
 from gateway.reading.reader import Reader
 from gateway.reading.sound import sound
 from gateway.scope.names import Names
-from gateway.searching.filtering import Interval, Question, unfit, untrusted
+from gateway.searching.filtering import CorrectionQuestion, Interval, Question, unfit, untrusted
 from gateway.searching.foresight import SPARE, Foresight, asked, partitions_of
 from gateway.searching.pace import Pace
 from gateway.searching.prompt import estimated_tokens
@@ -28,7 +28,6 @@ from gateway.searching.scanning import Scan
 from gateway.searching.trail import FULL_TEXT, Found, Record, Trail
 from gateway.shapes.replies.corrections import CorrectionHit, CorrectionSearch
 from gateway.shapes.replies.searches import Hit, Search
-from gateway.shapes.schemas import SearchCorrectionsRequest
 from gateway.views.revisions import said, said_fields
 from ledger.corrections import STANDING_STATES, CorrectionRecorded
 from ledger.errors import CorrigendaError, IntegrityError
@@ -242,34 +241,36 @@ class Retrieval:
         embedder = None if FULL_TEXT in trail.warnings else self._relay.embedder
         return embedder.count_tokens if isinstance(embedder, TokenCounter) else estimated_tokens
 
-    def search_corrections(
-        self, request: SearchCorrectionsRequest, scope: ScopeIds, *, k: int, min_score: float | None, owed: int
-    ) -> CorrectionSearch:
+    def search_corrections(self, question: CorrectionQuestion, owed: int) -> CorrectionSearch:
         """Return the k nearest corrections that stand, are visible and match, those that nobody confirmed included."""
-        hits: Sequence[CorrectionHit] = ()
-        position = self._reader.position
-        warnings: list[str] = []
+        request, scope, floor = question.request, question.scope, question.min_score
+        found = _Filled(list[CorrectionHit](), [], self._reader.position)
+        trail = Trail(scope, self._reader, self._names.show, wanted=False)
         embedder = self._relay.embedder
         if embedder is None:
             reason = "no_embedder"
         else:
             vector = asked(embedder, request.query)
             lag = self._lag(owed)
-            warnings += [f"index_pending:{lag}"] if lag else []
+            if lag:
+                trail.warn(f"index_pending:{lag}")
             partitions = [partition(CORRECTIONS, space) for space in namespaces(scope)]
             found = self._fill(
                 lambda wanted: self._relay.neighbours(partitions, vector, wanted),
-                k,
-                lambda fresh: self._confirm_corrections(fresh, request, scope, warnings),
-                floor=min_score,
+                question.k,
+                lambda fresh: self._confirm_corrections(fresh, question, trail),
+                floor=floor,
             )
-            hits, position = found.hits, found.position
-            reason = None if hits else self._why_no_correction(found.near, min_score, scope)
+            for item, score in found.near:
+                if floor is not None and score < floor:
+                    trail.leave_out(item, score, f"its score is below {floor}")
+            reason = None if found.hits else self._why_no_correction(found.near, floor, scope)
         return CorrectionSearch(
-            hits=tuple(hits),
-            warnings=tuple(dict.fromkeys(warnings)),
+            hits=tuple(found.hits),
+            warnings=tuple(dict.fromkeys(trail.warnings)),
             empty_reason=reason,
-            position=position,
+            trace_id=self._record(question, trail, Found(found.near, found.hits, len(found.hits), reason)),
+            position=found.position,
             incarnation=self._reader.incarnation,
         )
 
@@ -408,21 +409,23 @@ class Retrieval:
         return {**had, **sound(lambda positions: self._ledger.at(positions, ahead), further, warnings)}
 
     def _confirm_corrections(
-        self, near: _Near, request: SearchCorrectionsRequest, scope: ScopeIds, warnings: list[str]
+        self, near: _Near, question: CorrectionQuestion, trail: Trail
     ) -> Iterator[Confirmed[CorrectionHit]]:
         """Yield each neighbour that its last event says is a standing correction, and that is visible."""
         ours = [(item, score) for item, score in near if kind_of(item.lineage) == CORRECTION]
-        records = sound(self._ledger.records, {item.lineage for item, _ in ours}, warnings)
+        records = sound(self._ledger.records, {item.lineage for item, _ in ours}, trail.warnings)
         for item, score in ours:
             record = records.get(item.lineage)
             # Looked up before the correction is: what is done to its memory from then on is noticed.
             leaning = self._about(None if record is None else record.first)
             found = None if record is None else self._corrections.confirmed(record, item.lineage)
-            if record is None or found is None or not found.is_told or found.state not in STANDING_STATES:
+            if record is None or found is None:
                 continue
-            if not sees(scope, visibility=found.facts.visibility, scope=found.facts.scope):
+            if not sees(question.scope, visibility=found.facts.visibility, scope=found.facts.scope):
                 continue
-            if request.entity_key is None or found.text.entity_key == request.entity_key:
+            if reason := _unserved(found, question.request.entity_key):
+                trail.leave_out(item, score, reason)
+            else:
                 version = record.last.entry.envelope.stream_seq + 1
                 hit = partial(self._correction_hit, found, score)
                 yield Confirmed(item, hit, item.lineage, version, leaning=leaning)
@@ -481,6 +484,17 @@ def _within(hits: Sequence[Hit], budget: int, count: Callable[[str], int]) -> Se
     """Return the best hits whose texts together take no more tokens than the budget; none is cut in two."""
     spent = list(accumulate(count(hit.content or "") for hit in hits))
     return hits[: sum(1 for tokens in spent if tokens <= budget)]
+
+
+def _unserved(found: FoundCorrection, entity_key: str | None) -> str | None:
+    """Return why a correction is not served; None if it may be."""
+    if found.is_erased:
+        return "what it says was erased"
+    if found.is_forgotten:
+        return "what it says was forgotten"
+    if found.state not in STANDING_STATES:
+        return f"it is {found.state}"
+    return None if entity_key in (None, found.text.entity_key) else "it is of another entity"
 
 
 def _dead(standing: Standing | None, item: Item, question: Question) -> str | None:

@@ -5,7 +5,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from gateway.reading.reader import Reader
-from gateway.searching.filtering import Question
+from gateway.searching.filtering import CorrectionQuestion, Question
+from gateway.shapes.replies.corrections import CorrectionHit
 from gateway.shapes.replies.searches import Excluded, Hit
 from ledger.errors import IntegrityError
 from ledger.message import ScopeIds
@@ -60,9 +61,9 @@ class Found(NamedTuple):
     """What a retrieval came to: what was near, the hits of it, how many of them are the answer, why there are none."""
 
     near: Sequence[tuple[Item, float]]
-    hits: Sequence[Hit]
+    hits: Sequence[Hit] | Sequence[CorrectionHit]
     served: int
     empty_reason: str | None
 
 
-Record = Callable[[Question, Trail, Found], str | None]
+Record = Callable[[Question | CorrectionQuestion, Trail, Found], str | None]

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from gateway.reading.correction_pages import CorrectionPages
 from gateway.scope.past import Moment
 from gateway.service.base import UseCases, listed
@@ -155,14 +157,30 @@ class CorrectionActs(UseCases):
         return self._read_named(correction, min_position, self._corrections.show)
 
     def explain_correction(
-        self, correction: str, *, at: Moment | None = None, min_position: str | None = None
+        self,
+        correction: str,
+        *,
+        at: Moment | None = None,
+        trace: str | None = None,
+        min_position: str | None = None,
     ) -> ExplainedCorrection:
         """Return one correction with its story, now or as it stood `at` a position or a time.
 
+        With the `trace` of a retrieval `in_trace` says why that chose it, or left it out.
+
         Errors: CORRECTION_NOT_FOUND (also where it was not recorded yet), EVENT_NOT_FOUND (a position above the head),
-        VALIDATION_FAILED (neither a position nor a time with its zone).
+        VALIDATION_FAILED (neither a position nor a time with its zone), TRACE_NOT_FOUND.
         """
-        return self._read_named(correction, min_position, lambda known: self._corrections.show(known, at))
+        if trace is None:
+            return self._read_named(correction, min_position, lambda known: self._corrections.show(known, at))
+        asked = schemas.parse(schemas.ReferenceRequest, id=trace)
+        self._background.flush()
+        return self._read_named(correction, min_position, lambda known: self._traced(known, asked.id, at))
+
+    def _traced(self, correction: str, trace: str, at: Moment | None) -> ExplainedCorrection:
+        traced = self._retracing.find(trace).traced
+        story = self._corrections.show(correction, at)
+        return msgspec.structs.replace(story, in_trace=self._retracing.verdict(traced, story.correction_id))
 
     def correction_history(
         self, correction: str, *, patch: bool = False, min_position: str | None = None

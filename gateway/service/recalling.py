@@ -5,12 +5,14 @@ from collections.abc import Callable
 import msgspec
 
 from gateway.scope.visible import NOBODY
+from gateway.searching.filtering import CorrectionQuestion
 from gateway.searching.prompt import Learned, PastCorrection, estimated_tokens, render
 from gateway.service.base import UseCases
 from gateway.shapes import schemas
 from gateway.shapes.replies.corrections import CorrectionSearch, Rendered
 from gateway.shapes.replies.searches import Search
 from gateway.writing.policies import CORRECTIONS_MIN_SCORE, CORRECTIONS_TOP_K
+from ledger.clock import stamp
 from ledger.errors import CorrigendaError, refuse
 from projections.embedders import TokenCounter
 
@@ -34,7 +36,8 @@ class Recalling(UseCases):
 
         Unconfirmed ones are among them, and say so. `agent`, `user` and `session` are the reader's: without any, only
         what is visible to the whole tenant or project is found. `k` and `min_score` (0 to 1) are by default what the
-        policy says: corrections.top_k and corrections.min_score.
+        policy says: corrections.top_k and corrections.min_score. What was chosen and left out is recorded under the
+        answer's `trace_id`.
 
         Errors: VALIDATION_FAILED; UNAVAILABLE if `min_position` is not reached within two seconds.
         """
@@ -66,6 +69,7 @@ class Recalling(UseCases):
 
         It takes at most `budget` tokens, counted by the embedder's tokenizer, or, where it has none, as one for each 3
         bytes. If it cannot be made, nothing is raised: the text is empty, `failed` has the code, and a run goes on.
+        `trace_ids` name what was recorded of the search for corrections, and of that for learnings.
 
         Errors: VALIDATION_FAILED, FORBIDDEN_ACTOR, UNAVAILABLE (the gateway is closed).
         """
@@ -86,7 +90,10 @@ class Recalling(UseCases):
         project = self._references.project
         k = request.k or self._policies.now(CORRECTIONS_TOP_K, project)
         scope = self._reader.scope(project or NOBODY, request)
-        return self._retrieval.search_corrections(request, scope, k=k, min_score=self._floor(request), owed=owed)
+        question = CorrectionQuestion(
+            request=request, scope=scope, k=k, min_score=self._floor(request), asked_at=stamp(self._clock())
+        )
+        return self._retrieval.search_corrections(question, owed)
 
     def _near_learnings(self, request: schemas.RenderRequest, owed: int) -> Search | None:
         if not request.learnings:
@@ -139,6 +146,7 @@ class Recalling(UseCases):
             truncated=block.truncated,
             warnings=tuple(dict.fromkeys(warnings)),
             failed=None,
+            trace_ids=tuple(one.trace_id for one in (found, learned) if one is not None and one.trace_id is not None),
         )
 
     def _counter(self) -> Callable[[str], int]:

@@ -5,6 +5,7 @@ else it is one that there is not. What it met is shown as far as the actor sees 
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -13,14 +14,21 @@ from gateway.scope.names import Names, References
 from gateway.scope.states import States
 from gateway.shapes.cursors import Cursors
 from gateway.shapes.replies.searches import Excluded
-from gateway.shapes.replies.traces import SearchTrace, TracedHit, TraceList, TraceSummary, TraceVerdict
+from gateway.shapes.replies.traces import (
+    SearchTrace,
+    TracedCorrection,
+    TracedHit,
+    TraceList,
+    TraceSummary,
+    TraceVerdict,
+)
 from gateway.shapes.schemas import TracesRequest
-from gateway.traces.traced import Kept, Seen, Traced, TraceTable
+from gateway.traces.traced import CORRECTIONS, Kept, Seen, Traced, TraceTable
 from gateway.traces.unsaid import Unsaid
+from ledger.corrections import CORRECTION as CORRECTION_RECORD
 from ledger.errors import IntegrityError, failure
-from ledger.ids import TRACE, is_ours, kind_of
+from ledger.ids import CORRECTION, TRACE, is_ours, kind_of
 from ledger.limits import LIST_LIMIT_MAX
-from ledger.memories import RevisionState
 from ledger.verified import VerifiedLedger
 
 LISTED_MAX = 10
@@ -99,7 +107,6 @@ class Retracing:
         traced = kept.traced
         chosen = [(rank, one) for rank, one in enumerate(traced.chosen, start=1) if self._is_visible(one)]
         left_out = [one for one in traced.left_out if self._is_visible(one)]
-        show = self._names.show
         return SearchTrace(
             trace_id=traced.trace,
             digest=kept.digest,
@@ -117,7 +124,22 @@ class Retracing:
             valid_at=traced.valid_at,
             at_position=traced.at_position,
             embedder=traced.embedder,
-            hits=tuple(
+            about=traced.about,
+            **(_corrections(chosen, left_out) if traced.about == CORRECTIONS else self._memories(chosen, left_out)),
+            excluded_total=traced.left_out_count,
+            withheld=len(traced.chosen) + len(traced.left_out) - len(chosen) - len(left_out),
+            warnings=traced.warnings,
+            empty_reason=traced.empty_reason,
+            position=traced.position,
+            incarnation=traced.incarnation,
+        )
+
+    def _memories(
+        self, chosen: Sequence[tuple[int, Seen]], left_out: Sequence[Seen]
+    ) -> dict[str, Any]:  # Any: the reply's fields
+        show = self._names.show
+        return {
+            "hits": tuple(
                 TracedHit(
                     rank=rank,
                     memory_id=show(self._lineage(one)),
@@ -127,17 +149,11 @@ class Retracing:
                 )
                 for rank, one in chosen
             ),
-            excluded=tuple(
+            "excluded": tuple(
                 Excluded(memory_id=show(self._lineage(one)), revision_id=one.revision, score=one.score, reason=one.why)
                 for one in left_out
             ),
-            excluded_total=traced.left_out_count,
-            withheld=len(traced.chosen) + len(traced.left_out) - len(chosen) - len(left_out),
-            warnings=traced.warnings,
-            empty_reason=traced.empty_reason,
-            position=traced.position,
-            incarnation=traced.incarnation,
-        )
+        }
 
     def beginning_with(self, prefix: str) -> tuple[str, ...]:
         """Return the ids of traces that begin so and that the actor may see, sorted: at most ten."""
@@ -159,7 +175,7 @@ class Retracing:
         return None if revision is not None else next(met, None)
 
     def verdict(self, traced: Traced, revision: str) -> TraceVerdict:
-        """Return what a retrieval made of a revision."""
+        """Return what a retrieval made of a revision, or a correction."""
         outcome, rank, score, reason = "not_seen", None, None, self._unseen(traced, revision)
         for place, one in enumerate(traced.chosen, start=1):
             if one.revision == revision:
@@ -179,10 +195,11 @@ class Retracing:
         )
 
     def _unseen(self, traced: Traced, revision: str) -> str:
-        lineage = self._ledger.walk.lineages([revision]).get(revision)
-        item = None if lineage is None else self._states.lineage(lineage).revisions.get(revision)
-        if item is not None and item.content_seq > traced.position:
-            return f"it was recorded at position {item.content_seq}, after this retrieval, which saw {traced.position}"
+        if (traced.about == CORRECTIONS) != (kind_of(revision) == CORRECTION):
+            return f"this retrieval was about {traced.about}"
+        recorded = self._recorded_at(revision)
+        if recorded is not None and recorded > traced.position:
+            return f"it was recorded at position {recorded}, after this retrieval, which saw {traced.position}"
         if traced.left_out_count > len(traced.left_out):
             return (
                 f"it is not among the hits, nor among the nearest {len(traced.left_out)} of {traced.left_out_count} "
@@ -191,6 +208,13 @@ class Retracing:
         if len(traced.chosen) >= traced.k:
             return f"it was not among the {traced.k} nearest, which is what was asked for"
         return "it was not near, or not visible to whom it was asked for"
+
+    def _recorded_at(self, revision: str) -> int | None:
+        if kind_of(revision) == CORRECTION:
+            return self._states.of(CORRECTION_RECORD, revision).position
+        lineage = self._ledger.walk.lineages([revision]).get(revision)
+        item = None if lineage is None else self._states.lineage(lineage).revisions.get(revision)
+        return None if item is None else item.content_seq
 
     def runs(self, revisions: Sequence[str]) -> tuple[str, ...]:
         """Return the runs that any of some revisions was handed to, the first one first."""
@@ -245,6 +269,7 @@ class Retracing:
         return TraceSummary(
             trace_id=traced.trace,
             kind=traced.kind,
+            about=traced.about,
             at=traced.at,
             actor=traced.actor,
             session=traced.session,
@@ -279,14 +304,14 @@ class Retracing:
         return self._actor in (f"agent:{traced.agent}", f"human:{traced.user}")
 
     def _is_visible(self, seen: Seen) -> bool:
-        item = self._revision(seen)
-        return item is not None and self._references.visible.revision(item)
-
-    def _revision(self, seen: Seen) -> RevisionState | None:
         try:
-            return self._states.lineage(self._lineage(seen)).revisions.get(seen.revision)
+            if kind_of(seen.revision) == CORRECTION:
+                item = self._states.of(CORRECTION_RECORD, seen.revision).recorded
+            else:
+                item = self._states.lineage(self._lineage(seen)).revisions.get(seen.revision)
         except IntegrityError:
-            return None  # a broken stream is shown to nobody
+            return False  # a broken stream is shown to nobody
+        return item is not None and self._references.visible.sees(item.visibility, item.scope)
 
     def _lineage(self, seen: Seen) -> str:
         return seen.lineage or self._ledger.walk.lineages([seen.revision]).get(seen.revision, "")
@@ -294,3 +319,17 @@ class Retracing:
     def _query(self, traced: Traced) -> str | None:
         """Return the question, unless it repeats a text that was withdrawn from view since."""
         return None if self._unsaid.holds(traced.query) else traced.query
+
+
+def _corrections(
+    chosen: Sequence[tuple[int, Seen]], left_out: Sequence[Seen]
+) -> dict[str, Any]:  # Any: the reply's fields
+    def told(rank: int | None, one: Seen) -> TracedCorrection:
+        return TracedCorrection(rank=rank, correction_id=one.revision, score=one.score, why=one.why)
+
+    return {
+        "hits": (),
+        "excluded": (),
+        "corrections": tuple(told(rank, one) for rank, one in chosen),
+        "excluded_corrections": tuple(told(None, one) for one in left_out),
+    }

@@ -23,13 +23,17 @@ from ledger.store import Row, Store
 QUERIES = load("gateway.traces")
 
 SEARCH, DISPATCH = "search", "dispatch"
+MEMORIES, CORRECTIONS = "memories", "corrections"  # what a retrieval was about
 _AFTER_ALL = "~"  # after every character of an id
 _TIME_CHARS = 10  # of an id, which say when it was made
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 class Seen(NamedTuple):
-    """One revision that a retrieval met, and why it was chosen, or left out. `lineage` is empty if it was not told."""
+    """What a retrieval met, a revision or a correction, and why it was chosen, or left out.
+
+    A correction is its own lineage; that of a revision is empty if it was not told.
+    """
 
     lineage: str
     revision: str
@@ -42,6 +46,7 @@ class Traced(Struct, frozen=True, kw_only=True):
 
     `chosen` are the hits, the best first; `left_out` at most a hundred of the `left_out_count` that were near and not
     served. `position` is the ledger's at which it was answered, `at_position` the one of the past that was asked for.
+    Rows of before there were traces about corrections are all about memories.
     """
 
     trace: str
@@ -68,6 +73,7 @@ class Traced(Struct, frozen=True, kw_only=True):
     left_out_count: int
     warnings: tuple[str, ...]
     empty_reason: str | None
+    about: str = MEMORIES
 
 
 class Stored(NamedTuple):

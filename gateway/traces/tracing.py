@@ -16,11 +16,13 @@ import msgspec
 import psycopg
 
 from gateway.reading.reader import Reader
-from gateway.searching.filtering import Question
+from gateway.searching.filtering import CorrectionQuestion, Question
 from gateway.searching.trail import EXCLUDED_MAX, FULL_TEXT, Found, Trail
+from gateway.shapes.replies.corrections import CorrectionHit
+from gateway.shapes.replies.searches import Hit
 from gateway.shapes.schemas import SearchRequest
 from gateway.traces.losses import Losses
-from gateway.traces.traced import DISPATCH, Seen, Stored, Traced, TraceTable
+from gateway.traces.traced import CORRECTIONS, DISPATCH, MEMORIES, SEARCH, Seen, Stored, Traced, TraceTable
 from ledger.clock import Clock, stamp
 from ledger.errors import CorrigendaError, failure
 from ledger.ids import TRACE
@@ -168,7 +170,7 @@ class Tracer:
         self._clock = clock
         self._signature = signature
 
-    def record(self, question: Question, trail: Trail, found: Found) -> str | None:
+    def record(self, question: Question | CorrectionQuestion, trail: Trail, found: Found) -> str | None:
         """Record a retrieval, and return its trace's id: None if it is a search's, and there are too many.
 
         Errors: UNAVAILABLE (a dispatch's could not be stored).
@@ -180,14 +182,14 @@ class Tracer:
             incarnation=self._reader.incarnation,
             embedder=None if FULL_TEXT in trail.warnings else self._signature(),
         )
-        if question.request.trace_kind == DISPATCH:
+        if isinstance(question, Question) and question.request.trace_kind == DISPATCH:
             self._dispatch(self._row(noted, question, trail, found))
             return noted.trace
         weight = len(found.hits) + len(trail.left_out)
         make = partial(self._row, noted, question, trail, found)
         return noted.trace if self._background.put(make, weight) else None
 
-    def _row(self, noted: _Noted, question: Question, trail: Trail, found: Found) -> Row:
+    def _row(self, noted: _Noted, question: Question | CorrectionQuestion, trail: Trail, found: Found) -> Row:
         return self._table.row(self._traced(noted, question, trail, found))
 
     def _dispatch(self, row: Row) -> None:
@@ -202,30 +204,21 @@ class Tracer:
                 reason=error.code,
             ) from error
 
-    def _traced(self, noted: _Noted, question: Question, trail: Trail, found: Found) -> Traced:
-        request = question.request
+    def _traced(self, noted: _Noted, question: Question | CorrectionQuestion, trail: Trail, found: Found) -> Traced:
         lineages = {item.revision: item.lineage for item, _ in found.near}
-        # An index may offer less when it is asked for more: then the ledger tells the lineage when the trace is read.
-        met = [Seen(lineages.get(hit.revision_id, ""), hit.revision_id, hit.score, hit.why) for hit in found.hits]
+        met = [_seen(hit, lineages) for hit in found.hits]
         left_out = [one._replace(why=OVER_BUDGET) for one in met[found.served :]]
         left_out += [Seen(item.lineage, item.revision, score, why) for item, score, why in trail.left_out]
         return Traced(
             trace=noted.trace,
-            kind=request.trace_kind,
             at=noted.at,
             actor=self._actor,
             project=self._project or "",
-            agent=request.agent,
-            user=request.user,
-            session=request.session,
-            task_family=request.task_family,
-            turn=request.turn,
-            run=request.run,
-            query=request.query,
-            k=request.k,
-            filters=_filters(request),
-            valid_at=question.valid_at,
-            at_position=question.position,
+            agent=question.request.agent,
+            user=question.request.user,
+            session=question.request.session,
+            task_family=question.request.task_family,
+            query=question.request.query,
             position=noted.position,
             incarnation=noted.incarnation,
             embedder=noted.embedder,
@@ -234,7 +227,45 @@ class Tracer:
             left_out_count=len(left_out),
             warnings=tuple(trail.warnings),
             empty_reason=found.empty_reason,
+            **(_of_memories(question) if isinstance(question, Question) else _of_corrections(question)),
         )
+
+
+def _seen(hit: Hit | CorrectionHit, lineages: Mapping[str, str]) -> Seen:
+    if isinstance(hit, CorrectionHit):
+        return Seen(hit.correction_id, hit.correction_id, hit.score, hit.why)
+    # An index may offer less when it is asked for more: then the ledger tells the lineage when the trace is read.
+    return Seen(lineages.get(hit.revision_id, ""), hit.revision_id, hit.score, hit.why)
+
+
+def _of_memories(question: Question) -> dict[str, Any]:  # Any: one value of each field's type
+    """Return what a trace says of a question about memories only."""
+    request = question.request
+    return {
+        "about": MEMORIES,
+        "kind": request.trace_kind,
+        "turn": request.turn,
+        "run": request.run,
+        "k": request.k,
+        "filters": _filters(request),
+        "valid_at": question.valid_at,
+        "at_position": question.position,
+    }
+
+
+def _of_corrections(question: CorrectionQuestion) -> dict[str, Any]:  # Any: as above
+    """Return the same of a question about corrections."""
+    filters = {"entity_key": question.request.entity_key, "min_score": question.min_score}
+    return {
+        "about": CORRECTIONS,
+        "kind": SEARCH,
+        "turn": None,
+        "run": None,
+        "k": question.k,
+        "filters": {name: value for name, value in filters.items() if value is not None},
+        "valid_at": question.asked_at,
+        "at_position": None,
+    }
 
 
 def _filters(request: SearchRequest) -> dict[str, Any]:  # Any: JSON

@@ -12,6 +12,7 @@ import pytest
 
 from gateway.bootstrap import open_bare
 from gateway.service import Gateway
+from gateway.shapes.replies.corrections import CorrectionSearch
 from gateway.shapes.replies.searches import Search
 from gateway.shapes.replies.traces import SearchTrace
 from gateway.traces import tracing, unsaid
@@ -29,7 +30,7 @@ BERLIN = "the user lives in Berlin"
 QUESTION = "where the user lives"
 
 
-def traced(gateway: Gateway, found: Search) -> SearchTrace:
+def traced(gateway: Gateway, found: Search | CorrectionSearch) -> SearchTrace:
     """Return the trace that an answer names."""
     assert found.trace_id is not None
     return gateway.search_trace(found.trace_id)
@@ -520,14 +521,83 @@ def test_closing_does_not_wait_for_traces_for_long(open_here: Here, monkeypatch:
     assert other.status().traces["lost"] == 1
 
 
-def test_what_a_prompt_is_given_of_learnings_is_traced(gateway: Gateway) -> None:
-    """Given a learning that is rendered for an agent, when traces are listed, then its retrieval is there."""
+def test_what_a_prompt_is_given_is_traced(gateway: Gateway) -> None:
+    """Given a correction and a learning that are rendered for an agent, then the traces of both searches are named."""
+    correction = record(gateway, visibility="agent")
     gateway.remember(BERLIN, kind="learning", user="bo", origin="human")
-    rendered = gateway.render_corrections(QUESTION, agent="x", user="bo", learnings=2)
-    (item,) = gateway.list_traces().items
-    trace = gateway.search_trace(item.trace_id)
-    assert [hit.revision_id for hit in trace.hits] == list(rendered.memory_ids) != []
-    assert trace.scope == {"agent": "x", "user": "bo"}
+    rendered = gateway.render_corrections(QUESTION, agent="x", user="bo", learnings=2, min_score=0)
+    assert {item.trace_id for item in gateway.list_traces().items} == set(rendered.trace_ids)
+    of_corrections, of_learnings = (gateway.search_trace(one) for one in rendered.trace_ids)
+    assert [one.correction_id for one in of_corrections.corrections] == list(rendered.correction_ids) == [correction]
+    assert [hit.revision_id for hit in of_learnings.hits] == list(rendered.memory_ids) != []
+    assert of_learnings.scope == of_corrections.scope == {"agent": "x", "user": "bo"}
+    assert (of_learnings.about, of_corrections.about) == ("memories", "corrections")
+
+
+# ---------------------------------------------------------------- of corrections
+
+
+def record(gateway: Gateway, **given: Any) -> str:
+    """Record a correction, with something else in it where that is given."""
+    plain = dict(agent="x", field="city", original_value="Bonn", corrected_value="Berlin", visibility="tenant")
+    return gateway.record_correction(**{**plain, **given}).correction_id or ""
+
+
+def test_a_search_for_corrections_is_traced(gateway: Gateway) -> None:
+    """Given a correction that was found and one of another entity, when the trace is shown, then both are, and why."""
+    chosen, other = record(gateway, entity_key="bo"), record(gateway, entity_key="ana")
+    found = gateway.search_corrections("city Bonn", k=3, entity_key="bo", session="s", min_score=0)
+    trace = traced(gateway, found)
+    assert [(one.rank, one.correction_id, one.score) for one in trace.corrections] == [(1, chosen, found.hits[0].score)]
+    assert [(one.rank, one.correction_id, one.why) for one in trace.excluded_corrections] == [
+        (None, other, "it is of another entity")
+    ]
+    assert (trace.about, trace.kind, trace.query, trace.k) == ("corrections", "search", "city Bonn", 3)
+    assert (trace.hits, trace.excluded, trace.session, trace.withheld) == ((), (), "s", 0)
+    assert (trace.filters, trace.position) == ({"entity_key": "bo", "min_score": 0.0}, found.position)
+    (item,) = gateway.list_traces(session="s").items
+    assert (item.trace_id, item.about, item.hits, item.excluded) == (found.trace_id, "corrections", 1, 1)
+
+
+def test_a_correction_that_ended_or_is_far_is_left_out(gateway: Gateway) -> None:
+    """Given no correction that is near enough, then the trace says so of each; what it is empty for, it says, too."""
+    record(gateway)
+    found = gateway.search_corrections("entirely different", min_score=0.99)
+    trace = traced(gateway, found)
+    assert [one.why for one in trace.excluded_corrections] == ["its score is below 0.99"]
+    assert trace.empty_reason == found.empty_reason == "no_match"
+
+
+def test_a_correction_is_explained_by_a_trace(gateway: Gateway) -> None:
+    """Given a search for corrections, then of a correction is told if it was chosen, and of a memory that it could not.
+
+    One that was recorded later was not there.
+    """
+    chosen = record(gateway)
+    memory = gateway.remember(BERLIN)
+    trace = gateway.search_corrections("city Bonn", min_score=0).trace_id
+    later = record(gateway, original_value="Köln")
+
+    met = gateway.explain_correction(chosen, trace=trace).in_trace
+    assert met is not None and (met.outcome, met.rank) == ("chosen", 1)
+    missed = gateway.explain_correction(later, trace=trace).in_trace
+    assert missed is not None and "after this retrieval" in missed.reason
+    other = gateway.explain(memory.revision_id or "", trace=trace).in_trace
+    assert other is not None and (other.outcome, other.reason) == ("not_seen", "this retrieval was about corrections")
+    assert gateway.explain_correction(chosen).in_trace is None
+
+
+def test_a_correction_that_the_actor_does_not_see_is_withheld(open_here: Here) -> None:
+    """Given a search that the operator made for an agent, then that agent sees its own correction, nobody else's."""
+    operator = open_here()
+    record(operator, visibility="user", user="bo")
+    own = record(operator, visibility="agent", agent="x")
+    found = operator.search_corrections("city Bonn", agent="x", user="bo", min_score=0)
+    operator.list_traces()  # which waits until it is stored
+    agent = open_here(actor="agent:x", permissions=("read",))
+    trace = traced(agent, found)
+    assert ([one.correction_id for one in trace.corrections], trace.withheld) == ([own], 1)
+    assert len(traced(operator, found).corrections) == 2
 
 
 # ---------------------------------------------------------------- how long they are kept

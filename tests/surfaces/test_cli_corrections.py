@@ -9,6 +9,7 @@ from cli_hands import OP, REV, T1, Stub, corrigenda, install, receipt, refused
 
 from gateway.shapes.replies import corrections as corrections_replies
 from gateway.shapes.replies import past as past_replies
+from gateway.shapes.replies import traces as trace_replies
 from ledger.errors import failure
 
 COR, SUCCESSOR = "cor_01J9ZKEEEEEEEEEEEEEEEEEEEE", "cor_01J9ZKFFFFFFFFFFFFFFFFFFFF"
@@ -297,3 +298,15 @@ def test_a_page_of_corrections_says_where_it_goes_on(monkeypatch: pytest.MonkeyP
     assert '"next_cursor": "abc"' in corrigenda(*words, "-o", "json").out
     assert corrigenda(*words, "-o", "jsonl").err == "next_cursor: abc\n"
     assert corrigenda("corrections", "list", "--cursor", "x").code == 2
+
+
+def test_a_correction_is_explained_by_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`explain COR --trace` says what the retrieval made of the correction."""
+    trace = f"trc_{COR.removeprefix('cor_')}"
+    verdict = trace_replies.TraceVerdict(
+        trace_id=trace, kind="search", at=T1, position=4, outcome="excluded", rank=None, score=0.5, reason="it is far"
+    )
+    stub = install(monkeypatch, explain_correction=explained(in_trace=verdict))
+    out = corrigenda("explain", COR, "--trace", trace).out
+    assert stub.asked("explain_correction")[1] == {"at": None, "trace": trace}
+    assert "at position 4 it was left out (score 0.500): it is far." in out

@@ -14,6 +14,7 @@ from tests.surfaces import cli_hands
 from tests.surfaces.cli_hands import MEM, OP, REV, T1, corrigenda, refused
 
 TRC = "trc_01J9ZKEEEEEEEEEEEEEEEEEEEE"
+COR = "cor_01J9ZKEEEEEEEEEEEEEEEEEEEE"
 
 
 def summary(**changes: Any) -> traces_replies.TraceSummary:
@@ -112,7 +113,7 @@ def test_a_receipts_trace_is_its_events(monkeypatch: pytest.MonkeyPatch) -> None
     [("chosen", 2, "it was chosen, as number 2 (score 0.500): near."), ("excluded", None, "it was left out (score")],
 )
 def test_an_explanation_by_a_trace(monkeypatch: pytest.MonkeyPatch, outcome: str, rank: int | None, said: str) -> None:
-    """`explain --trace` says what the retrieval made of it; of a correction no trace tells."""
+    """`explain --trace` says what the retrieval made of a revision."""
     verdict = traces_replies.TraceVerdict(
         trace_id=TRC, kind="search", at=T1, position=4, outcome=outcome, rank=rank, score=0.5, reason="near"
     )
@@ -120,7 +121,23 @@ def test_an_explanation_by_a_trace(monkeypatch: pytest.MonkeyPatch, outcome: str
     out = corrigenda("explain", REV, "--trace", TRC[:14]).out
     assert stub.asked("explain")[1] == {"at": None, "trace": TRC}
     assert f"In the search {TRC} of 2026-01-02T03:04:05.000Z at position 4 {said}" in out
-    assert refused(corrigenda("explain", "cor_01J9ZKAAAAAAAAAAAAAAAAAAAA", "--trace", TRC), "leave out --trace")
+
+
+def test_a_trace_of_a_search_for_corrections_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was chosen and left out are corrections, by their ids; a line of the list says of what the search was."""
+    chosen = traces_replies.TracedCorrection(rank=1, correction_id=COR, score=0.5, why="near\x1b[2J")
+    missed = traces_replies.TracedCorrection(rank=None, correction_id="cor_other", score=0.25, why="it is revoked")
+    given: dict[str, Any] = dict(
+        kind="search", about="corrections", hits=(), excluded=(), corrections=(chosen,), excluded_corrections=(missed,),
+    )  # fmt: skip
+    cli_hands.install(
+        monkeypatch, search_trace=trace(**given), list_traces=page(summary(kind="search", about="corrections"))
+    )
+    out = corrigenda("traces", "show", TRC).out
+    assert f"{TRC}  search of corrections\n" in out
+    assert f"chosen:\n  1  {COR}  score 0.500: near\\x1b[2J\n" in out
+    assert "left out:\n  cor_other  score 0.250: it is revoked\n  … and 2 more" in out
+    assert "  search of corrections  human:ana  " in corrigenda("traces", "list", "--limit", "1").out
 
 
 def test_a_search_is_a_dispatch_if_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

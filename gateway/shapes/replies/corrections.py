@@ -2,6 +2,7 @@
 
 from gateway.shapes.replies.base import Reply
 from gateway.shapes.replies.past import AuditEntry, Change
+from gateway.shapes.replies.traces import TraceVerdict
 
 
 class CorrectionList(Reply, frozen=True, kw_only=True):
@@ -57,6 +58,7 @@ class ExplainedCorrection(Correction, frozen=True, kw_only=True):
 
     audit: tuple[AuditEntry, ...]
     at_position: int | None = None
+    in_trace: TraceVerdict | None = None
 
 
 class PatchedCorrection(Correction, frozen=True, kw_only=True):
@@ -87,19 +89,24 @@ class CorrectionHit(Correction, frozen=True, kw_only=True):
 
 
 class CorrectionSearch(Reply, frozen=True, kw_only=True):
-    """What a search for corrections found. `empty_reason` is None if there are hits."""
+    """What a search for corrections found. `empty_reason` is None if there are hits.
+
+    `trace_id` names what was recorded of it, None where nothing could be.
+    """
 
     hits: tuple[CorrectionHit, ...]
     warnings: tuple[str, ...]
     empty_reason: str | None
     position: int
     incarnation: int
+    trace_id: str | None = None
 
 
 class Rendered(Reply, frozen=True, kw_only=True):
     """A block for a prompt, and what is in it; `truncated` says that something did not fit its budget.
 
     `text` is empty if nothing was found, or if it `failed`, which then is the error's code: a run goes on without it.
+    `trace_ids` name what was recorded of its searches: that for corrections first, then that for learnings.
     """
 
     text: str
@@ -108,6 +115,7 @@ class Rendered(Reply, frozen=True, kw_only=True):
     truncated: bool
     warnings: tuple[str, ...]
     failed: str | None
+    trace_ids: tuple[str, ...] = ()
 
 
 class CorrectionStats(Reply, frozen=True, kw_only=True):

@@ -9,8 +9,8 @@ from gateway.shapes.replies.searches import Excluded
 class TraceSummary(Reply, frozen=True, kw_only=True):
     """One retrieval in a line: who asked what, for which session, turn and run, and how many were chosen and left out.
 
-    `kind` is dispatch where the answer went into a run, else search. `query` is None where it repeats a text that was
-    forgotten since.
+    `kind` is dispatch where the answer went into a run, else search; `about` says what was searched, memories or
+    corrections. `query` is None where it repeats a text that was forgotten since.
     """
 
     trace_id: str
@@ -25,6 +25,7 @@ class TraceSummary(Reply, frozen=True, kw_only=True):
     excluded: int
     empty_reason: str | None
     position: int
+    about: str = "memories"
 
 
 class TraceList(Reply, frozen=True, kw_only=True):
@@ -48,12 +49,23 @@ class TracedHit(Reply, frozen=True, kw_only=True):
     why: str
 
 
+class TracedCorrection(Reply, frozen=True, kw_only=True):
+    """A correction that a retrieval chose, at its rank, or that was near and left out, without one; and why."""
+
+    rank: int | None
+    correction_id: str
+    score: float
+    why: str
+
+
 class SearchTrace(Reply, frozen=True, kw_only=True):
     """What one retrieval saw, chose and left out; of texts only the question.
 
     `filters` is what was asked for beside it; `embedder` None where only words were compared. `position` is the
     ledger's at the time. `excluded` are the nearest of the `excluded_total` that were left out; `withheld` counts those
     of both that the actor does not see. An event that rests on the trace names its `digest`.
+
+    A trace that is `about` corrections has `corrections` and `excluded_corrections` in place of `hits` and `excluded`.
     """
 
     trace_id: str
@@ -80,10 +92,16 @@ class SearchTrace(Reply, frozen=True, kw_only=True):
     empty_reason: str | None
     position: int
     incarnation: int
+    about: str = "memories"
+    corrections: tuple[TracedCorrection, ...] = ()
+    excluded_corrections: tuple[TracedCorrection, ...] = ()
 
 
 class TraceVerdict(Reply, frozen=True, kw_only=True):
-    """What one retrieval made of a revision: `outcome` is chosen, excluded or not_seen, and `reason` says why."""
+    """What one retrieval made of a revision or a correction: `outcome` is chosen, excluded or not_seen.
+
+    `reason` says why.
+    """
 
     trace_id: str
     kind: str
