@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from gateway.audit import anchors
-from gateway.embedded import Say, Server, attach
+from gateway.embedded import Say, Server, attach, locate
 from gateway.scope.permissions import Actor, granted
 from gateway.service import Gateway
 from gateway.service.typed import typed
@@ -15,6 +15,7 @@ from gateway.traces.losses import Losses
 from gateway.upkeep import roles
 from gateway.upkeep.bare import BareGateway, open_bare
 from gateway.upkeep.survey import survey
+from gateway.upkeep.tidying import tidy
 from ledger.appending import PROJECTOR_VERSION
 from ledger.clock import Clock, system_clock
 from ledger.committer import Committer
@@ -51,6 +52,7 @@ def open_gateway(
 ) -> Gateway:
     """Open the ledger, walk its chain and, with `replay`, carry for at most five seconds what waits in the outbox.
 
+    With `replay` the embedded server is also swept, once a day (`gateway/upkeep/tidying.py`).
     Without `create` nothing is made where there is none: no server, no schema, no ledger, no key. `say` is told, in
     one line each, why the embedded server keeps us waiting.
 
@@ -83,6 +85,7 @@ def open_gateway(
         )
         if replay:
             _replay(ledger, relay)
+            _sweep(ledger, settings, moments)
     except BaseException:
         close()
         raise
@@ -176,6 +179,12 @@ def bring_up_to_date(ledger: VerifiedLedger, say: Say | None) -> None:
             say(f"making the read models of {row.seq + 1} events anew for this version; this is done once …")
         rebuild(ledger)
         ledger.catch_up()
+
+
+def _sweep(ledger: VerifiedLedger, settings: Settings, clock: Clock) -> None:
+    owner_url = locate(settings.home) if settings.database_url is None else None
+    if owner_url is not None:
+        tidy(ledger, owner_url, settings.home, now=clock())
 
 
 def _replay(ledger: VerifiedLedger, relay: Relay) -> None:

@@ -27,6 +27,11 @@ def system_clock() -> datetime:
     return datetime.now(UTC)  # noqa: TID251 - this is the one clock
 
 
+def is_past(deadline: float | None) -> bool:
+    """Report whether a deadline of the monotonic clock has passed; None is no deadline."""
+    return deadline is not None and time.monotonic() > deadline
+
+
 def stamp(moment: datetime) -> str:
     """Return `moment` as the ledger writes it: `2026-01-02T03:04:05.000006Z`. A naive time is a ValueError."""
     if moment.tzinfo is None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ledger import parking
+from ledger.clock import is_past
 from ledger.errors import CorrigendaError, UnavailableError, failure
 from ledger.limits import ATTEMPTS_MAX, INDEX_WAIT_S
 from ledger.verified import VerifiedLedger
@@ -140,12 +141,12 @@ class Relay:
         if progress:
             progress(0, total)
         try:
-            while self._cursor < until and not _is_past(stop_at):
+            while self._cursor < until and not is_past(stop_at):
                 rows, without = self._page(carrier, until, stop_at)
                 carried, skipped = carried + rows, skipped + without
                 if progress:
                     progress(carried, total)
-            if self._cursor == until and not _is_past(stop_at):
+            if self._cursor == until and not is_past(stop_at):
                 settled = _take_up(carrier, self._cursor, stop_at, exhaust=exhaust, progress=progress)
         except UnavailableError as error:
             if error.details.get("reason") != TOO_SLOW:
@@ -429,10 +430,6 @@ def _take_up(
             progress(attempt, ATTEMPTS_MAX)
         settled += carrier.take_up(cursor, stop_at, at_once=True)
     return settled
-
-
-def _is_past(moment: float | None) -> bool:
-    return moment is not None and time.monotonic() > moment
 
 
 def _other_embedder(built_by: str, configured: str) -> CorrigendaError:

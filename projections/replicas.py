@@ -5,12 +5,13 @@ up to there again from the events, so nothing depends on who has reported.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from msgspec import Struct
 
 from ledger import parking
-from ledger.clock import new_ulid
+from ledger.clock import is_past, new_ulid
 from ledger.errors import CorrigendaError
 from ledger.outbox import effects
 from ledger.sql import load
@@ -91,9 +92,10 @@ def waiting(store: Store, signature: str | None, after: int) -> tuple[int, int]:
     return pending + _removed_above(store, after, mark, signature=signature, only_open=True), parked
 
 
-def sweep(store: Store, *, dry_run: bool) -> Swept:
+def sweep(store: Store, *, dry_run: bool, until: float | None = None) -> Swept:
     """Remove the outbox rows that every live replica has carried, or that are old; and replicas that nobody has seen.
 
+    No page of rows is begun after the moment `until` of the monotonic clock: what is left is a later sweep's.
     `store` is the owner's, or that of a member of corrigenda_maintainer. Errors: FORBIDDEN_ACTOR.
     """
     with store.transaction() as connection:
@@ -105,7 +107,7 @@ def sweep(store: Store, *, dry_run: bool) -> Swept:
         if dry_run:
             return Swept(mark=mark, rows=_rows_up_to(store, mark), replicas=_unseen(store, "count_unseen"))
         store.write("mark_carried", task=SWEPT, seq=mark)
-    starts = range(0, mark + 1, _PAGE_POSITIONS)
+    starts = takewhile(lambda _: not is_past(until), range(0, mark + 1, _PAGE_POSITIONS))
     rows = sum(_removed(store, first, min(first + _PAGE_POSITIONS - 1, mark)) for first in starts)
     with store.transaction() as connection:
         connection.execute(QUERIES["as_maintainer"].encode())

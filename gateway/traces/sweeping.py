@@ -9,6 +9,7 @@ from gateway.scope.names import Names
 from gateway.scope.states import States
 from gateway.traces.traced import QUERIES, first_id
 from gateway.writing.policies import TRACE_RETENTION, Policies
+from ledger.clock import is_past
 from ledger.governance import NameAssigned
 from ledger.store import Store
 from ledger.verified import VerifiedLedger
@@ -17,9 +18,10 @@ from projections.lineage import QUERIES as PROJECTIONS
 GROUP = 10_000
 
 
-def sweep(ledger: VerifiedLedger, store: Store, *, now: datetime, dry_run: bool) -> int:
+def sweep(ledger: VerifiedLedger, store: Store, *, now: datetime, dry_run: bool, until: float | None = None) -> int:
     """Remove what is older than its project keeps traces, and return how many; with `dry_run`, only count them.
 
+    No group is begun after the moment `until` of the monotonic clock: what is left is a later sweep's.
     `store` is the owner's, or that of a member of corrigenda_maintainer. The caller has caught up with the ledger.
     Errors: FORBIDDEN_ACTOR.
     """
@@ -31,7 +33,7 @@ def sweep(ledger: VerifiedLedger, store: Store, *, now: datetime, dry_run: bool)
         if dry_run:
             removed += _one(store, "count_old_traces", project, before)
             continue
-        while gone := _one(store, "delete_old_traces", project, before):
+        while not is_past(until) and (gone := _one(store, "delete_old_traces", project, before)):
             removed += gone
     return removed
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import psycopg
@@ -14,6 +15,7 @@ import corrigenda
 import migrations
 from gateway.bootstrap import open_bare, open_gateway
 from gateway.embedded import TIME_OUTS, WRITER, Server, attach, stop
+from ledger.clock import system_clock
 from ledger.store import Database, Store
 from migrations import LATEST
 from tests.faults.embedded_home import until
@@ -88,6 +90,18 @@ def test_a_ledger_is_used_as_its_writer(fresh_home: Path) -> None:
                     "idle_in_transaction_session_timeout": "60000ms",
                 }
     assert users == [WRITER, "corrigenda"]
+
+
+def test_a_home_is_swept_when_it_is_opened(fresh_home: Path) -> None:
+    """Given a trace of years ago, when a home is opened to be used, then it is gone; who only looks removes nothing."""
+    long_ago = system_clock() - timedelta(days=800)
+    with open_gateway(home=fresh_home, project="p", embedder="none", clock=lambda: long_ago) as ledger:
+        ledger.remember("the office is in Berlin")
+        ledger.search("office")
+    with open_gateway(home=fresh_home, project="p", embedder="none", replay=False) as ledger:
+        assert len(ledger.list_traces().items) == 1
+    with open_gateway(home=fresh_home, project="p", embedder="none") as ledger:
+        assert ledger.list_traces().items == ()
 
 
 def test_a_setting_that_somebody_chose_for_the_writer_stays(fresh_home: Path) -> None:
