@@ -84,6 +84,13 @@ WHERE r.ledger = %(ledger)s AND r.gen = (SELECT h.gen FROM corrigenda.head h WHE
   AND r.state IN ('forgotten', 'erased')
 ORDER BY 1
 
+-- name: has_hiding
+-- Whether an event of some types came after a position: a part of the primary key's index.
+SELECT EXISTS (SELECT FROM corrigenda.log_entry
+               WHERE ledger = %(ledger)s::text
+                 AND gen = (SELECT h.gen FROM corrigenda.head h WHERE h.ledger = %(ledger)s::text)
+                 AND seq > %(after)s::bigint AND type = ANY(%(types)s::text[]))
+
 -- name: count_states
 SELECT CASE WHEN trust = 'revoked' AND state = 'active' THEN 'revoked' ELSE state END AS state, count(*)
 FROM corrigenda.revision WHERE ledger = %(ledger)s AND gen = %(gen)s GROUP BY 1 ORDER BY 1

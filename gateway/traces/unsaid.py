@@ -14,6 +14,7 @@ from ledger.memories import Birth, RevisionText
 from ledger.verified import Recorded, VerifiedLedger
 from projections.lineage import QUERIES
 
+HIDING = ("memory.forgotten.v1", "memory.restored.v1", "payload.erased.v1")  # what withdraws, or brings back
 READ_MAX = 20_000  # texts that one question has read at most: what is left then is read for the next ones
 _CHUNK = 500
 
@@ -42,13 +43,22 @@ class Unsaid:
 
     def _look(self) -> None:
         """See what is withdrawn at the present position, and read what of it was not read yet, or the first of that."""
-        if self._position != self._ledger.walk.position or self._left:
+        position = self._ledger.walk.position
+        if self._left or self._may_have_changed(position):
             self._hidden = frozenset(seq for (seq,) in self._ledger.store.query(QUERIES["find_hidden"], {}))
-            self._position = self._ledger.walk.position
             unread = sorted(self._hidden - self._read)
             for first in range(0, min(len(unread), READ_MAX), _CHUNK):
                 self._take(unread[first : min(first + _CHUNK, READ_MAX)])
             self._left = unread[READ_MAX:]
+        self._position = position  # only now: what could not be read is looked for again
+
+    def _may_have_changed(self, position: int) -> bool:
+        """Report whether anything was withdrawn or brought back since the last look; if not, nothing is searched."""
+        if self._position < 0 or self._position == position:
+            return self._position < 0
+        params = {"after": self._position, "types": list(HIDING)}
+        ((found,),) = self._ledger.store.query(QUERIES["has_hiding"], params)
+        return bool(found)
 
     def _take(self, places: Sequence[int]) -> None:
         # A text that is broken is shown nowhere, and cannot be compared either.

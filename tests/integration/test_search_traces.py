@@ -20,6 +20,7 @@ from gateway.traces.retracing import LISTED_MAX
 from gateway.traces.traced import TraceTable
 from ledger.clock import system_clock
 from ledger.errors import failure
+from projections.lineage import QUERIES
 from tests import erasing
 from tests.house import refused, rows, tamper
 from tests.integration.conftest import Here
@@ -159,6 +160,35 @@ def test_a_question_that_was_not_compared_yet_is_held_back(gateway: Gateway, mon
     gateway.search(QUESTION)
     monkeypatch.setattr(unsaid, "READ_MAX", 2)
     assert [gateway.list_traces().items[0].query for _ in range(2)] == [None, QUESTION]
+
+
+def test_what_is_withdrawn_is_looked_for_only_if_something_was(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given traces that are shown again and again while others write, then all revisions are searched once.
+
+    They are searched again when one is forgotten, or restored.
+    """
+    memory = gateway.remember(QUESTION)
+    trace = gateway.search(QUESTION).trace_id or ""
+    searched, query = list[str](), gateway._ledger.store.query
+
+    def counted(text: str, params: dict[str, Any]) -> Any:
+        searched.extend(["once"] if text == QUERIES["find_hidden"] else [])
+        return query(text, params)
+
+    monkeypatch.setattr(gateway._ledger.store, "query", counted)
+    found = list[tuple[str | None, int]]()
+    for act in (
+        lambda: gateway.remember("the bus leaves"),
+        lambda: gateway.correct(memory.memory_id or "", "the user works"),
+        lambda: gateway.forget(memory.revision_id or ""),
+        lambda: gateway.remember("the bus comes"),
+        lambda: gateway.restore(memory.revision_id or ""),
+    ):
+        act()
+        found.append((gateway.search_trace(trace).query, len(searched)))
+    assert found == [(QUESTION, 1), (QUESTION, 1), (None, 2), (None, 2), (QUESTION, 3)]
 
 
 def test_a_text_that_is_restored_is_shown_again(gateway: Gateway) -> None:
