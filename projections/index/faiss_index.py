@@ -21,7 +21,7 @@ from projections.index.locking import SharedLock
 from projections.index.ranking import SLACK, best, lengths, usable
 
 _OVER_FETCH = 24
-_WIDENING = 8  # at most so many times more are fetched at once, where a filter leaves too few
+_WIDENING = 8  # so many times more are fetched at once where a filter leaves few, or a scan costs least
 
 # How far half precision lies from a number: relatively, and where the number is too small for that. None beyond _HALF.
 _HALF_EPS, _HALF_TINY, _HALF_MAX = 2.0**-11, 2.0**-25, 6e4
@@ -140,16 +140,16 @@ class FaissIndex:
 
     def _search(self, query: Vector, k: int, allowed: Allowed | None) -> list[Neighbour]:
         held = len(self._items)
-        fetch = min(held, k + _OVER_FETCH)
+        first = fetch = min(held, k + _OVER_FETCH)
         rows = self._half if self._length_max < _HALF_MAX else self._whole
         while True:
             found, floor = self._nearest(rows, query, fetch, k, allowed)
             if fetch == held or _settled(found, k, floor):
                 return found
-            if rows is self._half and len(found) == k:  # they lie nearer to each other than this copy can tell
-                rows = self._whole
-            else:
-                fetch = min(held, fetch * (_WIDENING if len(found) * 4 < k else 2))
+            if rows is self._half and len(found) == k and fetch > first:
+                rows = self._whole  # they lie nearer to each other than the copy can tell
+            else:  # one text very often, or a filter that leaves few
+                fetch = min(held, fetch * (_WIDENING if rows is self._half or len(found) * 4 < k else 2))
 
     def _nearest(
         self, rows: _Rows, query: Vector, fetch: int, k: int, allowed: Allowed | None
