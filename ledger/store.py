@@ -410,18 +410,25 @@ class Store:
 
     def outbox(self, *, after: int, until: int, limit: int) -> list[OutboxRow]:
         """Return outbox rows above `after` up to `until`: position, revision, effect, lineage."""
-        rows = self._all("read_outbox", after=after, until=until, limit=limit)
-        return [(seq, revision, effect, lineage) for seq, revision, effect, lineage in rows]
+        return _outbox(self._all("read_outbox", after=after, until=until, limit=limit))
 
     def outbox_page(self, *, after: int, until: int, limit: int) -> tuple[list[OutboxRow], int]:
         """Return about `limit` of these rows, whole events only, and the position that carrying them reaches."""
+        return self.outbox_page_and(after=after, until=until, limit=limit, beside=())[:2]
+
+    def outbox_page_and(
+        self, *, after: int, until: int, limit: int, beside: Sequence[Write]
+    ) -> tuple[list[OutboxRow], int, list[list[Row]]]:
+        """Return the same, and the rows of the queries `beside`, read after these in the same round trip."""
         while True:
-            rows = self.outbox(after=after, until=until, limit=limit)
+            params = {"ledger": self.ledger, "after": after, "until": until, "limit": limit}
+            found, *more = self.together([Write(QUERIES["read_outbox"], params), *beside])
+            rows = _outbox(found)
             if len(rows) < limit:
-                return rows, until
+                return rows, until, more
             whole = [row for row in rows if row[0] < rows[-1][0]]
             if whole:
-                return whole, whole[-1][0]
+                return whole, whole[-1][0], more
             limit *= 2
 
     def pending_of(self, identifiers: Iterable[str], *, after: int) -> set[str]:
@@ -525,6 +532,10 @@ def _check_durable(found: dict[str, str]) -> None:
 def _bare(row: Row) -> Stored:
     seq, envelope, seal = row  # whoever tampers with the tables may have emptied a column
     return Stored(seq, envelope or b"", seal or b"", None, None)
+
+
+def _outbox(rows: Iterable[Row]) -> list[OutboxRow]:
+    return [(seq, revision, effect, lineage) for seq, revision, effect, lineage in rows]
 
 
 def _stored(row: Row) -> Stored:

@@ -15,6 +15,7 @@ from ledger.clock import is_past, new_ulid
 from ledger.errors import CorrigendaError
 from ledger.outbox import effects
 from ledger.sql import load
+from ledger.store import QUERIES as LEDGER
 from ledger.store import OutboxRow, Store
 from ledger.verified import VerifiedLedger
 from ledger.wire import Row, Write
@@ -45,8 +46,9 @@ def report(store: Store, home: Path, *, incarnation: int, cursor: int) -> None:
 
 def next_rows(ledger: VerifiedLedger, *, after: int, until: int, limit: int) -> tuple[list[OutboxRow], int]:
     """Return the next rows of the outbox, those that were removed made again, and the position that they reach."""
-    rows, reached = ledger.store.outbox_page(after=after, until=until, limit=limit)
-    mark = swept_up_to(ledger.store)  # read after the rows: it is set before they go
+    marked = Write(LEDGER["read_carried"], {"ledger": ledger.store.ledger, "task": SWEPT})
+    # The mark is read after the rows: it is set before they go.
+    rows, reached, (((mark,),),) = ledger.store.outbox_page_and(after=after, until=until, limit=limit, beside=[marked])
     if mark <= after:
         return rows, reached
     reached = min(mark, until, after + _PAGE_EVENTS)
