@@ -115,9 +115,11 @@ class Relay:
         progress: Callable[[int, int], None] | None = None,
         *,
         exhaust: bool = False,
+        slice_s: float | None = None,
     ) -> Drained:
         """Carry the outbox up to the walk's head, or until `limit_s` has passed, whether the embedder answers or not.
 
+        With `slice_s` no further page is begun after so long; what an embedder has begun is not cut off for that.
         With `exhaust` what an embedder fails on is tried until it is in or parked, else when it is due. `progress` is
         told how many rows were carried, and of how many; then, from 0 on, how often what failed was tried again. What
         was carried stays so. Errors: EMBEDDER_UNAVAILABLE (it fails on everything: nothing is passed for that),
@@ -128,12 +130,20 @@ class Relay:
             return Drained(0, 0, 0)
         if self.frozen:
             return Drained(0, 0, self.pending())
-        stop_at = None if limit_s is None else time.monotonic() + limit_s
+        began = time.monotonic()
+        stop_at = None if limit_s is None else began + limit_s
+        pause_at = None if slice_s is None else began + slice_s
         with at_most(limit_s):
-            return self._drain(self._opened(embedder), stop_at, progress, exhaust=exhaust)
+            return self._drain(self._opened(embedder), stop_at, progress, exhaust=exhaust, pause_at=pause_at)
 
     def _drain(
-        self, carrier: Carrier, stop_at: float | None, progress: Callable[[int, int], None] | None, *, exhaust: bool
+        self,
+        carrier: Carrier,
+        stop_at: float | None,
+        progress: Callable[[int, int], None] | None,
+        *,
+        exhaust: bool,
+        pause_at: float | None,
     ) -> Drained:
         until = self._ledger.walk.position
         total = self.pending() if progress else 0
@@ -146,6 +156,8 @@ class Relay:
                 carried, skipped = carried + rows, skipped + without
                 if progress:
                     progress(carried, total)
+                if is_past(pause_at):
+                    break
             if self._cursor == until and not is_past(stop_at):
                 settled = _take_up(carrier, self._cursor, stop_at, exhaust=exhaust, progress=progress)
         except UnavailableError as error:

@@ -66,12 +66,13 @@ class LateChecks:
         """Return the position up to which this process knows all to be checked."""
         return self._carried
 
-    def carry(self, limit_s: float, *, keep: bool = False) -> int:
+    def carry(self, limit_s: float, *, keep: bool = False, slice_s: float | None = None) -> int:
         """Make the checks of all rows up to the ledger's head, or until `limit_s` has passed; return how many wait.
 
         Without an embedder none is made: they wait for a process that has one. How far it got is kept when something
-        was due, and with `keep`. The caller holds no lock.
+        was due, and with `keep`. No page is begun after `slice_s`. The caller holds no lock.
         """
+        pause_s = limit_s if slice_s is None else slice_s
         began = time.monotonic()
         with self._one_at_a_time, at_most(limit_s):
             while (page := self._next_page()) is not None:
@@ -81,7 +82,7 @@ class LateChecks:
                     self._carried = page.reached
                     if page.due or self._carried - self._kept >= KEEP_ROWS:
                         self._keep()
-                    if time.monotonic() - began > limit_s:
+                    if time.monotonic() - began > pause_s:
                         return self._ledger.store.count("count_outbox", after=page.reached)
             with self._writer.lock:
                 if keep and self._carried > self._kept:

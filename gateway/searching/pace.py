@@ -9,9 +9,22 @@ confirmed at the ledger's head either way.
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 FEW = 8  # events that are carried at once, whenever
 REST_S = 0.1
+SLICE_S = 0.05  # of what others write without pause, so much is carried at once
+CALM_S = 1.0  # after a rest; who carries nothing for so long carries all the next time
+
+
+class Due(NamedTuple):
+    """What a search carries before it answers: whatever lies up to `position`, however long that takes.
+
+    With a `slice_s` it begins no further page after so many seconds: then nothing is owed, and the rest may wait.
+    """
+
+    position: int
+    slice_s: float | None = None
 
 
 class Pace:
@@ -19,12 +32,17 @@ class Pace:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._rests_until = 0.0
+        self._rests_until = float("-inf")
 
     @property
     def rests(self) -> bool:
         """Report whether a search was carrying a moment ago, so that this one may leave that to a later one."""
         return self._clock() < self._rests_until
+
+    @property
+    def slice_s(self) -> float | None:
+        """Return for how long a search carries that owes nothing: None, as long as it takes, after a calm."""
+        return SLICE_S if self._clock() < self._rests_until + CALM_S else None
 
     def may_wait(self, *, head: int, carried: int, owed: int) -> bool:
         """Report whether a search at `head` may leave what lies above `carried`; what lies up to `owed` it may not."""

@@ -21,7 +21,7 @@ from gateway.reading.sound import sound
 from gateway.scope.names import Names
 from gateway.searching.filtering import CorrectionQuestion, Interval, Question, unfit, untrusted
 from gateway.searching.foresight import SPARE, Foresight, asked, partitions_of
-from gateway.searching.pace import Pace
+from gateway.searching.pace import Due, Pace
 from gateway.searching.prompt import estimated_tokens
 from gateway.searching.recollection import Recollection
 from gateway.searching.scanning import Scan
@@ -135,16 +135,16 @@ class Retrieval:
         self._names = names
         self._pace = pace
 
-    def search(self, question: Question, owed: int, sight: Foresight | None = None) -> Search:
+    def search(self, question: Question, due: Due, sight: Foresight | None = None) -> Search:
         """Return the k best revisions that stand, are visible and pass the filters; dead neighbours cost no slots.
 
-        All up to the position `owed` is in the index before.
+        What is `due` is in the index before.
 
         Nearest by meaning, or, where no embedder answers, by the words that they share with the question. What `sight`
         has seen before is not looked for again.
         """
         trail = Trail(question.scope, self._reader, self._names.show, wanted=question.request.why)
-        measured = self._measured(question, owed, trail, sight)
+        measured = self._measured(question, due, trail, sight)
         found = self._fill(measured.near, question.request.k, measured.confirm, all_near=question.request.why)
         hits = found.hits
         budget = question.request.budget
@@ -163,9 +163,9 @@ class Retrieval:
             excluded=trail.excluded,
         )
 
-    def _measured(self, question: Question, owed: int, trail: Trail, sight: Foresight | None) -> _Measured:
+    def _measured(self, question: Question, due: Due, trail: Trail, sight: Foresight | None) -> _Measured:
         """Return how a question is answered: by vectors if there is one of it, else by words; now, or of the past."""
-        meant, past = self._meaning(question, owed, trail, sight), self._recollection
+        meant, past = self._meaning(question, due, trail, sight), self._recollection
         if meant is not None and not question.is_of_past:
             return self._by_index(question, meant[1], trail, sight)
         if meant is None:
@@ -208,7 +208,7 @@ class Retrieval:
         )
 
     def _meaning(
-        self, question: Question, owed: int, trail: Trail, sight: Foresight | None
+        self, question: Question, due: Due, trail: Trail, sight: Foresight | None
     ) -> tuple[Embedder, Vectors] | None:
         """Return the embedder and the question's vector, the index being up to date; None if no embedder answers."""
         try:
@@ -216,7 +216,7 @@ class Retrieval:
             if embedder is None:
                 return None
             vector = asked(embedder, question.request.query) if sight is None else sight.vector(embedder)
-            if not question.is_of_past and (lag := self._lag(owed, sight)):
+            if not question.is_of_past and (lag := self._lag(due, sight)):
                 trail.warn(f"index_pending:{lag}")
             return embedder, vector
         except CorrigendaError as error:
@@ -226,22 +226,22 @@ class Retrieval:
             trail.warn(f"embedder_unavailable:{error.details.get('reason', 'no_answer')}")
             return None
 
-    def _lag(self, owed: int, sight: Foresight | None = None) -> int:
+    def _lag(self, due: Due, sight: Foresight | None = None) -> int:
         """Bring the index up to date, or leave that to a later search; return how many effects it does not hold yet."""
         head, carried = self._ledger.walk.position, self._relay.cursor
         if carried >= head:  # but for what an embedder failed on, which may be due now
             return self._relay.drain(INDEX_WAIT_S).pending
-        if self._pace.may_wait(head=head, carried=carried, owed=owed):
+        if self._pace.may_wait(head=head, carried=carried, owed=due.position):
             rows = None if sight is None else sight.rows_above(carried)
             return self._relay.pending() if rows is None else rows + self._relay.failing
         with self._pace.carrying():
-            return self._relay.drain(INDEX_WAIT_S).pending
+            return self._relay.drain(INDEX_WAIT_S, slice_s=due.slice_s).pending
 
     def _counter(self, trail: Trail) -> Callable[[str], int]:
         embedder = None if FULL_TEXT in trail.warnings else self._relay.embedder
         return embedder.count_tokens if isinstance(embedder, TokenCounter) else estimated_tokens
 
-    def search_corrections(self, question: CorrectionQuestion, owed: int) -> CorrectionSearch:
+    def search_corrections(self, question: CorrectionQuestion, due: Due) -> CorrectionSearch:
         """Return the k nearest corrections that stand, are visible and match, those that nobody confirmed included."""
         request, scope, floor = question.request, question.scope, question.min_score
         found = _Filled(list[CorrectionHit](), [], self._reader.position)
@@ -251,7 +251,7 @@ class Retrieval:
             reason = "no_embedder"
         else:
             vector = asked(embedder, request.query)
-            lag = self._lag(owed)
+            lag = self._lag(due)
             if lag:
                 trail.warn(f"index_pending:{lag}")
             partitions = [partition(CORRECTIONS, space) for space in namespaces(scope)]

@@ -17,7 +17,7 @@ from gateway.scope.states import States
 from gateway.scope.visible import Visible
 from gateway.searching.filtering import Question
 from gateway.searching.foresight import Foresight
-from gateway.searching.pace import Pace
+from gateway.searching.pace import Due, Pace
 from gateway.searching.retrieval import Retrieval
 from gateway.searching.trail import Record
 from gateway.service.typed import typed
@@ -222,39 +222,44 @@ class UseCases:
 
         They can wait: what keeps them from being made, keeps nothing else. The caller holds no lock.
         """
+        return self._carry_late(keep=keep)
+
+    def _carry_late(self, *, keep: bool, slice_s: float | None = None) -> tuple[str, ...]:
         if self._relay.frozen:
             return ()
         try:
-            waiting = self._late.carry(INDEX_WAIT_S, keep=keep)
+            waiting = self._late.carry(INDEX_WAIT_S, keep=keep, slice_s=slice_s)
         except CorrigendaError as error:
             return (f"contradictions_pending: {error.code}",)
         return (f"contradictions_pending: {waiting}",) if waiting else ()
 
     def _checked(
-        self, answer: Callable[[int], Any], owed: int, sight: Foresight | None = None
+        self, answer: Callable[[Due], Any], owed: int, sight: Foresight | None = None
     ) -> tuple[Any, tuple[str, ...]]:  # Any: the reader's own reply
         """Answer once the checks that wait are made, so that nothing contradicted is served; and what to warn of.
 
-        `owed` is a position up to which all is to be carried before, whatever else may wait; `answer` is told to which
-        one it is for this search. What `sight` foresees is read with the head.
+        `owed` is a position up to which all is to be carried before, whatever else may wait; `answer` is told what is
+        due in this search. What `sight` foresees is read with the head.
         """
         with self._writer.lock:
             self._ledger.catch_up(None if sight is None else sight.look())
-            owed = max(owed, self._writer.reached)
+            due = Due(max(owed, self._writer.reached))
             carried = self._late.carried
             if not self._late.is_behind:
-                return answer(owed), ()
-            if self._pace.may_wait(head=self._ledger.walk.position, carried=carried, owed=owed):
+                return answer(due), ()
+            if self._pace.may_wait(head=self._ledger.walk.position, carried=carried, owed=due.position):
                 waiting = None if sight is None else sight.rows_above(carried)
                 if waiting is None:
                     waiting = self._ledger.store.count("count_outbox", after=carried)
-                return answer(owed), (f"contradictions_pending: {waiting}",) if waiting else ()
-            owed = self._ledger.walk.position  # it is this search that carries: the index, too
+                return answer(due), (f"contradictions_pending: {waiting}",) if waiting else ()
+            owes = min(carried, self._relay.cursor) < due.position
+            # It is this search that carries: the index, too.
+            due = Due(self._ledger.walk.position, None if owes else self._pace.slice_s)
         with self._pace.carrying():
-            warnings = self.carry_late(keep=False)
+            warnings = self._carry_late(keep=False, slice_s=due.slice_s)
         with self._writer.lock:
             self._ledger.catch_up(None if sight is None else sight.look())
-            return answer(owed), warnings
+            return answer(due), warnings
 
     def _behind(self) -> Collection[int]:
         """Return from where on rows wait, for a search that may leave them for later and has to say how many."""

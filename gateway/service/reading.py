@@ -78,7 +78,7 @@ class Reading(UseCases):
         is_of_past = request.as_of is not None or at_position is not None
         sight = None if is_of_past else Foresight(self._ledger, self._relay, request, self._scope, self._behind)
         found, warnings = self._checked(
-            lambda owed: self._retrieval.search(self._question(request, at_position), owed, sight), owed, sight
+            lambda due: self._retrieval.search(self._question(request, at_position), due, sight), owed, sight
         )
         return msgspec.structs.replace(found, warnings=(*warnings, *found.warnings)) if warnings else found
 

@@ -6,6 +6,7 @@ import msgspec
 
 from gateway.scope.visible import NOBODY
 from gateway.searching.filtering import CorrectionQuestion
+from gateway.searching.pace import Due
 from gateway.searching.prompt import Learned, PastCorrection, estimated_tokens, render
 from gateway.service.base import UseCases
 from gateway.shapes import schemas
@@ -48,7 +49,7 @@ class Recalling(UseCases):
         )  # fmt: skip
         self._need_project()
         owed = self._reach(min_position)
-        found, warnings = self._checked(lambda owed: self._near_corrections(request, owed), owed)
+        found, warnings = self._checked(lambda due: self._near_corrections(request, due), owed)
         return msgspec.structs.replace(found, warnings=(*warnings, *found.warnings)) if warnings else found
 
     def render_corrections(
@@ -81,28 +82,28 @@ class Recalling(UseCases):
         self._need_project()
         try:
             owed = self._reach(min_position)
-            rendered, warnings = self._checked(lambda owed: self._rendered(request, owed), owed)
+            rendered, warnings = self._checked(lambda due: self._rendered(request, due), owed)
         except CorrigendaError as error:
             return failed(error)
         return msgspec.structs.replace(rendered, warnings=(*warnings, *rendered.warnings))
 
-    def _near_corrections(self, request: schemas.SearchCorrectionsRequest, owed: int) -> CorrectionSearch:
+    def _near_corrections(self, request: schemas.SearchCorrectionsRequest, due: Due) -> CorrectionSearch:
         project = self._references.project
         k = request.k or self._policies.now(CORRECTIONS_TOP_K, project)
         scope = self._reader.scope(project or NOBODY, request)
         question = CorrectionQuestion(
             request=request, scope=scope, k=k, min_score=self._floor(request), asked_at=stamp(self._clock())
         )
-        return self._retrieval.search_corrections(question, owed)
+        return self._retrieval.search_corrections(question, due)
 
-    def _near_learnings(self, request: schemas.RenderRequest, owed: int) -> Search | None:
+    def _near_learnings(self, request: schemas.RenderRequest, due: Due) -> Search | None:
         if not request.learnings:
             return None
         asked = schemas.SearchRequest(
             query=request.query, k=request.learnings, kinds=("learning",),
             agent=request.agent, user=request.user, session=request.session,
         )  # fmt: skip
-        found = self._retrieval.search(self._question(asked), owed)
+        found = self._retrieval.search(self._question(asked), due)
         floor = self._floor(request)
         near = tuple(hit for hit in found.hits if floor is None or hit.score >= floor)
         return msgspec.structs.replace(found, hits=near)
@@ -112,8 +113,8 @@ class Recalling(UseCases):
             return request.min_score
         return self._policies.now(CORRECTIONS_MIN_SCORE, self._references.project)
 
-    def _rendered(self, request: schemas.RenderRequest, owed: int) -> Rendered:
-        found, learned = self._near_corrections(request, owed), self._near_learnings(request, owed)
+    def _rendered(self, request: schemas.RenderRequest, due: Due) -> Rendered:
+        found, learned = self._near_corrections(request, due), self._near_learnings(request, due)
         if found.empty_reason == "no_embedder":
             refuse(
                 "EMBEDDER_UNAVAILABLE",

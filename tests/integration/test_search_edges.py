@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.searching.pace import FEW, REST_S, Pace
+from gateway.searching.pace import CALM_S, FEW, REST_S, SLICE_S, Pace
 from gateway.service import Gateway
 from ledger.limits import CONTENT_CHARS_MAX
 from ledger.verified import Ahead, Recorded, VerifiedLedger
@@ -186,6 +186,44 @@ def test_a_pace_rests_as_long_as_it_carried() -> None:
     assert pace.may_wait(head=100, carried=0, owed=-1)
     now[0] = 4.0 + REST_S
     assert not pace.may_wait(head=100, carried=0, owed=-1)
+
+
+def test_a_pace_carries_in_slices_while_others_write_on_and_on() -> None:
+    """Given a rest that ended a moment ago, then a slice is carried; after a calm, and at first, all there is."""
+    now = [0.0]
+    pace = Pace(clock=lambda: now[0])
+    assert pace.slice_s is None
+    with pace.carrying():
+        pass
+    now[0] = REST_S + CALM_S / 2
+    assert pace.slice_s == SLICE_S
+    now[0] = REST_S + CALM_S
+    assert pace.slice_s is None
+
+
+def test_what_others_write_on_and_on_is_carried_in_slices(open_here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given more pages than there is time for, then a search carries one and says what waits.
+
+    One that owes something, and one after a calm, carries all.
+    """
+    gateway, other, now = open_here(), open_here(), [0.0]
+    gateway.remember("a beginning")
+    gateway._pace = gateway._retrieval._pace = Pace(clock=lambda: now[0])
+    with gateway._pace.carrying():
+        gateway.search("a beginning")
+    monkeypatch.setattr("gateway.searching.pace.SLICE_S", -1.0)
+    monkeypatch.setattr("projections.relay.PAGE_ROWS", 4)
+
+    def written(pause_s: float, *, owes: bool = False) -> tuple[int, list[str]]:
+        made = [other.remember(f"the ferry sails on day {now[0]} at {n}") for n in range(FEW + 2)]
+        now[0] += pause_s
+        found = gateway.search("the ferry sails on day", k=50, min_position=f"1.{made[-1].position}" if owes else None)
+        return len(found.hits), [one for one in found.warnings if one.startswith("index_pending")]
+
+    # Of a full page the last row is left: it may be of an event of which more comes.
+    assert written(REST_S) == (1 + 3, [f"index_pending:{FEW + 2 - 3}"])
+    assert written(REST_S, owes=True) == (1 + 2 * (FEW + 2), [])
+    assert written(REST_S + CALM_S) == (1 + 3 * (FEW + 2), [])
 
 
 def test_status_tells_of_the_index_that_is_searched(open_here: Here) -> None:
