@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
@@ -112,13 +112,13 @@ def test_entries_that_others_anchor_while_one_follows_are_no_loss(
     """Given two appends elsewhere, after the anchor and after the head were read here, then nothing is called lost."""
     read, appends = Store.tip, iter(("before the head", "before the page"))
 
-    def interrupted(store: Store, position: int, limit: int, further: Collection[int] = ()) -> Any:
+    def interrupted(store: Store, position: int, limit: int, *given: Any) -> Any:
         if (text := next(appends, None)) is None:
-            return read(store, position, limit, further)
+            return read(store, position, limit, *given)
         assert "ok" in other.do("correct", "m", text)
-        row, last, _, beside = read(store, position, limit, further)
+        row, last, _, *beside = read(store, position, limit, *given)
         assert "ok" in other.do("correct", "m", next(appends))
-        return row, last, store.after(position, limit), beside
+        return row, last, store.after(position, limit), *beside
 
     monkeypatch.setattr(Store, "tip", interrupted)
 
