@@ -15,6 +15,7 @@ import corrigenda
 import migrations
 from gateway.bootstrap import open_bare, open_gateway
 from gateway.embedded import TIME_OUTS, WRITER, Server, attach, stop
+from gateway.upkeep import tidying
 from ledger.clock import system_clock
 from ledger.store import Database, Store
 from migrations import LATEST
@@ -92,8 +93,9 @@ def test_a_ledger_is_used_as_its_writer(fresh_home: Path) -> None:
     assert users == [WRITER, "corrigenda"]
 
 
-def test_a_home_is_swept_when_it_is_opened(fresh_home: Path) -> None:
+def test_a_home_is_swept_when_it_is_opened(fresh_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a trace of years ago, when a home is opened to be used, then it is gone; who only looks removes nothing."""
+    monkeypatch.setattr(tidying, "BUDGET_S", 60.0)
     long_ago = system_clock() - timedelta(days=800)
     with open_gateway(home=fresh_home, project="p", embedder="none", clock=lambda: long_ago) as ledger:
         ledger.remember("the office is in Berlin")

@@ -16,11 +16,13 @@ from tests.roles import as_owner
 
 NOW = system_clock()
 YEARS = timedelta(days=800)
+TIME_ENOUGH_S = 60.0
 
 
 @pytest.fixture
-def old(open_here: Here) -> Gateway:
-    """A gateway of today whose ledger has a trace and outbox rows of years ago."""
+def old(open_here: Here, monkeypatch: pytest.MonkeyPatch) -> Gateway:
+    """A gateway of today whose ledger has a trace and outbox rows of years ago, and time enough to sweep them."""
+    monkeypatch.setattr(tidying, "BUDGET_S", TIME_ENOUGH_S)
     with open_here(clock=lambda: NOW - YEARS) as past:
         past.remember("the ferry sails")
         past.search("ferry")
@@ -73,7 +75,7 @@ def test_what_there_was_no_time_for_goes_the_next_time(
     monkeypatch.setattr(tidying, "BUDGET_S", -1.0)
     assert not tidy(old._ledger, url, home, now=NOW)
     assert (traces(old, open_here), outbox(old, open_here)) == (1, 1)
-    monkeypatch.undo()
+    monkeypatch.setattr(tidying, "BUDGET_S", TIME_ENOUGH_S)
     assert tidy(old._ledger, url, home, now=NOW)
     assert (traces(old, open_here), outbox(old, open_here)) == (0, 0)
 
