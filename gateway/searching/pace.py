@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 FEW = 8  # events that are carried at once, whenever
-REST_S = 0.1
-SLICE_S = 0.05  # of what others write without pause, so much is carried at once
+REST_S = 0.25
+SLICE_S = 0.125  # of what others write without pause, so much is carried at once
 CALM_S = 1.0  # after a rest; who carries nothing for so long carries all the next time
 
 
