@@ -264,11 +264,11 @@ def read_range(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 def read_moment(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """Return a time with its zone (RFC 3339) as the ledger writes times: UTC with six fraction digits."""
-    from gateway.shapes import schemas
+    from gateway.shapes import requests
     from ledger.errors import InvalidInputError
 
     try:
-        return None if value is None else schemas.parse_moment(value, "at")
+        return None if value is None else requests.parse_moment(value, "at")
     except InvalidInputError as error:
         (fault,) = error.details["fields"]
         message = f"{value!r} is not a time with its zone, such as 2026-01-02T03:04:05Z: it {fault['problem']}."

@@ -10,7 +10,7 @@ from gateway.scope.permissions import Actor, granted
 from gateway.service import Gateway
 from gateway.service.typed import typed
 from gateway.settings import Settings, read_settings
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from gateway.traces.losses import Losses
 from gateway.upkeep import roles
 from gateway.upkeep.bare import BareGateway, open_bare
@@ -61,7 +61,7 @@ def open_gateway(
     settings = read_settings(
         database_url=database_url, home=home, tenant=tenant, project=project, actor=actor, embedder=embedder
     )
-    who = schemas.parse(schemas.Who, actor=settings.actor, project=settings.project)
+    who = requests.parse(requests.Who, actor=settings.actor, project=settings.project)
     rights = granted(who.actor, permissions)
     database, close = connect(settings, say, create=create)
     moments = clock or system_clock

@@ -49,7 +49,7 @@ def record(
 
     By a person it is active at once; by an agent (--actor agent:NAME) unconfirmed until a person confirms it.
     """
-    from gateway.shapes.schemas import RecordCorrectionRequest
+    from gateway.shapes.requests import RecordCorrectionRequest
 
     how: Body = {"dry_run": dry_run, "idempotency_key": idempotency_key, "if_revision": if_revision}
     fields = RecordCorrectionRequest.model_fields.keys() - how.keys()

@@ -59,7 +59,7 @@ def remember(
     It becomes a new memory; with --id the next version of one that has no head; with --predecessor, in its place. A
     learning with the origin llm_extracted needs --user, and a --quote that stands in the --conversation.
     """
-    from gateway.shapes.schemas import RememberRequest
+    from gateway.shapes.requests import RememberRequest
 
     request = request_of(body, {**rest, "session": within}, RememberRequest.model_fields)
     needed(request, "content")
@@ -166,7 +166,7 @@ def supersede(
 
     The first TEXT goes on with the first REV's memory, each further one begins a memory. All of it is done, or nothing.
     """
-    from gateway.shapes.schemas import SupersedeRequest
+    from gateway.shapes.requests import SupersedeRequest
 
     words = {"predecessors": predecessors, "successors": successors, "reason": reason}
     request = request_of(body, words, SupersedeRequest.model_fields)

@@ -6,7 +6,7 @@ from gateway.deciding.contradiction import Contradictions
 from gateway.reading.reader import Reader
 from gateway.scope.names import Names, References
 from gateway.scope.permissions import Actor
-from gateway.shapes.schemas import ScopeRequest
+from gateway.shapes.requests import ScopeRequest
 from gateway.writing.page import Append
 from gateway.writing.policies import Policies
 from ledger.digest import LedgerKeys

@@ -5,7 +5,7 @@ import msgspec
 from gateway.deciding.base import Deciding, check_version, name_scope
 from gateway.deciding.burying import refuse_buried
 from gateway.scope.names import no_project
-from gateway.shapes.schemas import CorrectRequest, RememberRequest
+from gateway.shapes.requests import CorrectRequest, RememberRequest
 from gateway.views.texts import correction_text, remembered_text
 from gateway.writing.page import Append
 from ledger.errors import refuse

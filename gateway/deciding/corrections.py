@@ -8,7 +8,7 @@ from gateway.deciding.base import name_scope
 from gateway.deciding.beginning import Beginning
 from gateway.deciding.contradiction import OFF, Finding
 from gateway.scope.names import no_project
-from gateway.shapes.schemas import CorrectRequest, RecordCorrectionRequest, SupersedeCorrectionRequest
+from gateway.shapes.requests import CorrectRequest, RecordCorrectionRequest, SupersedeCorrectionRequest
 from gateway.writing.page import Append
 from gateway.writing.policies import CORRECTIONS_AGENTS
 from ledger.corrections import (

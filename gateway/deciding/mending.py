@@ -1,7 +1,7 @@
 """How what is known about a revision changes while its text stays."""
 
 from gateway.deciding.base import Deciding
-from gateway.shapes.schemas import PatchRequest
+from gateway.shapes.requests import PatchRequest
 from gateway.views.texts import metadata_of, patched
 from gateway.writing.page import Append
 from ledger.memories import MetadataPatch, Patch

@@ -2,7 +2,7 @@
 
 from gateway.deciding.base import Deciding
 from gateway.scope.names import no_project
-from gateway.shapes.schemas import EvidenceRequest
+from gateway.shapes.requests import EvidenceRequest
 from gateway.writing.page import Append
 from ledger.errors import refuse
 from ledger.evidence import EVIDENCE, AddEvidence, EvidenceAdded, EvidenceText

@@ -14,7 +14,7 @@ from gateway.reading.reader import Reader
 from gateway.scope.names import Names, References
 from gateway.scope.visible import NOBODY
 from gateway.shapes.replies.writes import Pruned
-from gateway.shapes.schemas import PruneRequest
+from gateway.shapes.requests import PruneRequest
 from gateway.writing.page import Page
 from gateway.writing.writer import Writer
 from ledger.clock import stamp

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gateway.deciding.base import Deciding, check_version
-from gateway.shapes.schemas import SuccessorRequest, SupersedeRequest
+from gateway.shapes.requests import SuccessorRequest, SupersedeRequest
 from gateway.views.texts import successor_text
 from gateway.writing.page import Append
 from gateway.writing.succession import Successor, supersede

@@ -11,7 +11,7 @@ from gateway.reading.reader import Reader
 from gateway.scope.names import References, no_such_project
 from gateway.shapes.cursors import Cursors, Place, Taken, take
 from gateway.shapes.replies.corrections import Correction
-from gateway.shapes.schemas import CorrectionPageRequest
+from gateway.shapes.requests import CorrectionPageRequest
 from ledger.verified import VerifiedLedger
 
 CHUNK = 200

@@ -22,7 +22,7 @@ from gateway.shapes.replies.corrections import (
     PatchedCorrection,
 )
 from gateway.shapes.replies.past import Change
-from gateway.shapes.schemas import CorrectionsRequest, StatsRequest
+from gateway.shapes.requests import CorrectionsRequest, StatsRequest
 from gateway.views.hidden import bare_correction
 from gateway.views.revisions import audit_entry, correction_text_of
 from ledger.corrections import (

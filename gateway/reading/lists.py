@@ -13,7 +13,7 @@ from gateway.scope.names import References, no_such_project
 from gateway.scope.visible import Visible
 from gateway.shapes.cursors import Cursors, Place
 from gateway.shapes.replies.memories import ListedRevision, Revision, RevisionAct
-from gateway.shapes.schemas import ListRequest
+from gateway.shapes.requests import ListRequest
 from gateway.views.revisions import LineageView, invalidation, revision_fields, revision_reply
 from gateway.views.viewing import Viewing
 from ledger.memories import MetadataPatched, RevisionPromoted, RevisionState

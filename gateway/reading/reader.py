@@ -18,7 +18,7 @@ from gateway.shapes.replies.lineages import Lineage
 from gateway.shapes.replies.log import EventDetail, LogItem, Trace
 from gateway.shapes.replies.memories import Revision
 from gateway.shapes.replies.past import Explanation, History, RevisionDiff
-from gateway.shapes.schemas import ScopeRequest
+from gateway.shapes.requests import ScopeRequest
 from gateway.views.diffing import patched_revision, revision_diff
 from gateway.views.hidden import is_silenced
 from gateway.views.revisions import (

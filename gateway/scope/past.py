@@ -7,7 +7,7 @@ the entries themselves, and where it says nothing, they are gone through.
 
 from datetime import datetime
 
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from gateway.shapes.positions import is_position, no_event, parse_position
 from ledger.chain import Entry
 from ledger.verified import VerifiedLedger
@@ -37,7 +37,7 @@ class Moments:
             if seq > last:
                 raise no_event(seq, last)
             return self._whole(seq)
-        return self._whole(self._recorded_by(schemas.parse_moment(moment, field)))
+        return self._whole(self._recorded_by(requests.parse_moment(moment, field)))
 
     def _whole(self, position: int) -> int:
         if position < 0:

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from gateway.scope.names import Names
-from gateway.shapes.schemas import ScopeRequest
+from gateway.shapes.requests import ScopeRequest
 
 _SEPARATORS = re.compile(r"[\s_.-]+")
 _CHECKED_MAX = 10_000

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from msgspec import Struct
 
-from gateway.shapes.schemas import SearchCorrectionsRequest, SearchRequest
+from gateway.shapes.requests import SearchCorrectionsRequest, SearchRequest
 from gateway.views import applicability
 from ledger.memories import RevisionText
 from ledger.message import ScopeIds, Values

@@ -7,7 +7,7 @@ and what was read only if it is what the ledger verified. Nothing here says what
 from collections.abc import Callable, Collection, Sequence
 
 from gateway.searching.filtering import TIERS
-from gateway.shapes.schemas import ScopeRequest, SearchRequest
+from gateway.shapes.requests import ScopeRequest, SearchRequest
 from ledger.errors import CorrigendaError
 from ledger.ids import MEMORY, kind_of
 from ledger.limits import INDEX_WAIT_S

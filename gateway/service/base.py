@@ -21,7 +21,7 @@ from gateway.searching.pace import Due, Pace
 from gateway.searching.retrieval import Retrieval
 from gateway.searching.trail import Record
 from gateway.service.typed import typed
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from gateway.shapes.positions import parse_position, wait_until_at
 from gateway.shapes.replies.upkeep import Status
 from gateway.shapes.replies.writes import Receipt
@@ -176,10 +176,10 @@ class UseCases:
         self._check_open()
         if permission is not None:
             self._require(permission)
-        schemas.parse(schemas.Who, actor=self._actor.name, project=self._project, idempotency_key=key)
+        requests.parse(requests.Who, actor=self._actor.name, project=self._project, idempotency_key=key)
         for name in sorted(REFERENCES & given.keys()):
             if given[name] is not None or name not in _OPTIONAL:
-                schemas.parse(schemas.ReferenceRequest, id=given[name])
+                requests.parse(requests.ReferenceRequest, id=given[name])
         request = {"project": self._project, **given}
         wish = Wish(
             operation=operation,
@@ -197,7 +197,7 @@ class UseCases:
         self, reference: str, min_position: str | None, answer: Callable[[str], Any]
     ) -> Any:  # Any: the reader's own reply
         self._require("read")
-        request = schemas.parse(schemas.ReferenceRequest, id=reference)
+        request = requests.parse(requests.ReferenceRequest, id=reference)
         return self._read(min_position, lambda: answer(request.id))
 
     def _read(self, min_position: str | None, answer: Callable[[], Any]) -> Any:  # Any: the reader's own reply
@@ -277,7 +277,7 @@ class UseCases:
         if self._closed:
             refuse("UNAVAILABLE", "This gateway was closed, and does nothing any more. Open another one.")
 
-    def _question(self, request: schemas.SearchRequest, at_position: Moment | None = None) -> Question:
+    def _question(self, request: requests.SearchRequest, at_position: Moment | None = None) -> Question:
         """Return what a search is about, at the head that was caught up with, or as the ledger stood."""
         given = {"projectId": self._project, "sessionId": request.session, **request.context}
         position = None if at_position is None else self._reader.position_of(at_position, "at_position")
@@ -291,7 +291,7 @@ class UseCases:
             as_of=request.as_of is not None,
         )
 
-    def _scope(self, request: schemas.ScopeRequest) -> ScopeIds:
+    def _scope(self, request: requests.ScopeRequest) -> ScopeIds:
         """Return the scope of a reader, at the head that was caught up with."""
         # A project without a name yet has no memories, and still sees what the whole tenant may see.
         return self._reader.scope(self._references.project or NOBODY, request)

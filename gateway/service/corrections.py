@@ -7,7 +7,7 @@ import msgspec
 from gateway.reading.correction_pages import CorrectionPages
 from gateway.scope.past import Moment
 from gateway.service.base import UseCases, listed
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from gateway.shapes.replies.corrections import (
     Correction,
     CorrectionHistory,
@@ -61,7 +61,7 @@ class CorrectionActs(UseCases):
             "reason": reason, "tags": listed(tags), "visibility": visibility, "user": user, "memory": memory,
             "if_revision": if_revision,
         }  # fmt: skip
-        request = schemas.parse(schemas.RecordCorrectionRequest, **given)
+        request = requests.parse(requests.RecordCorrectionRequest, **given)
 
         def decide(append: Append) -> None:
             self._decisions.record_correction(append, request)
@@ -78,7 +78,7 @@ class CorrectionActs(UseCases):
         dry_run: bool = False,
     ) -> Receipt:
         """Vouch for a correction that an agent reported. Errors: CORRECTION_NOT_FOUND, INVALID_TRANSITION."""
-        schemas.parse(schemas.ReasonRequest, reason=reason)
+        requests.parse(requests.ReasonRequest, reason=reason)
         given = {"correction": correction, "reason": reason, "if_revision": if_revision}
 
         def decide(append: Append) -> None:
@@ -103,7 +103,7 @@ class CorrectionActs(UseCases):
 
         Errors: CORRECTION_NOT_FOUND, INVALID_TRANSITION (it is superseded or revoked), NO_CHANGE.
         """
-        request = schemas.parse(schemas.SupersedeCorrectionRequest, corrected_value=corrected_value, reason=reason)
+        request = requests.parse(requests.SupersedeCorrectionRequest, corrected_value=corrected_value, reason=reason)
         given = {
             "correction": correction, "corrected_value": corrected_value, "reason": reason, "if_revision": if_revision,
         }  # fmt: skip
@@ -134,7 +134,7 @@ class CorrectionActs(UseCases):
 
         Errors: CORRECTION_NOT_FOUND, INVALID_TRANSITION (it is superseded or revoked already).
         """
-        schemas.parse(schemas.RequiredReasonRequest, reason=reason)
+        requests.parse(requests.RequiredReasonRequest, reason=reason)
         given = {"correction": correction, "reason": reason, "if_revision": if_revision}
 
         def decide(append: Append) -> None:
@@ -173,7 +173,7 @@ class CorrectionActs(UseCases):
         """
         if trace is None:
             return self._read_named(correction, min_position, lambda known: self._corrections.show(known, at))
-        asked = schemas.parse(schemas.ReferenceRequest, id=trace)
+        asked = requests.parse(requests.ReferenceRequest, id=trace)
         self._background.flush()
         return self._read_named(correction, min_position, lambda known: self._traced(known, asked.id, at))
 
@@ -208,8 +208,8 @@ class CorrectionActs(UseCases):
         and `agent` may see, as everybody else does with any of the three; without them those that its actor may see.
         Errors: VALIDATION_FAILED, CORRECTION_NOT_FOUND (no such project; as for `correction_stats` and `eval_cases`).
         """
-        request = schemas.parse(
-            schemas.CorrectionsRequest, agent=agent, entity_key=entity_key, since=since, states=listed(states),
+        request = requests.parse(
+            requests.CorrectionsRequest, agent=agent, entity_key=entity_key, since=since, states=listed(states),
             user=user, session=session,
         )  # fmt: skip
         self._need_project()
@@ -234,14 +234,14 @@ class CorrectionActs(UseCases):
         It goes on as of that page's position, whatever became of the corrections since. Errors: as
         `list_corrections`, CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
         """
-        request = schemas.parse(
-            schemas.CorrectionPageRequest, agent=agent, entity_key=entity_key, since=since, states=listed(states),
+        request = requests.parse(
+            requests.CorrectionPageRequest, agent=agent, entity_key=entity_key, since=since, states=listed(states),
             user=user, session=session, limit=limit, cursor=cursor,
         )  # fmt: skip
         self._need_project()
         return self._read(min_position, lambda: self._page(request))
 
-    def _page(self, request: schemas.CorrectionPageRequest) -> CorrectionList:
+    def _page(self, request: requests.CorrectionPageRequest) -> CorrectionList:
         pages = CorrectionPages(self._ledger, self._references, self._reader, self._corrections)
         page, place, cursor = pages.page(request)
         return CorrectionList(
@@ -265,7 +265,7 @@ class CorrectionActs(UseCases):
 
         `period` is day, month or year. Who sees which: as in `list_corrections`.
         """
-        request = schemas.parse(schemas.StatsRequest, agent=agent, since=since, by=listed(by), period=period)
+        request = requests.parse(requests.StatsRequest, agent=agent, since=since, by=listed(by), period=period)
         self._need_project()
         answer = self._in_project(lambda: self._corrections.stats(request), "CORRECTION_NOT_FOUND")
         return self._read(min_position, answer)
@@ -275,7 +275,7 @@ class CorrectionActs(UseCases):
 
         What an agent reported and nobody confirmed makes no case: it would be tested by its own word.
         """
-        request = schemas.parse(schemas.CorrectionsRequest, agent=agent, states=("active",))
+        request = requests.parse(requests.CorrectionsRequest, agent=agent, states=("active",))
         self._need_project()
         answer = self._in_project(lambda: tuple(self._corrections.eval_cases(request)), "CORRECTION_NOT_FOUND")
         return self._read(min_position, answer)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gateway.service.base import UseCases, listed
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from gateway.shapes.replies.writes import Receipt
 from gateway.writing.page import Append
 
@@ -27,7 +27,7 @@ class DisputingActs(UseCases):
         (with itself, or with another memory's), INVALID_TRANSITION, MEMORY_DELETED, MEMORY_REVOKED, NO_CHANGE (stated
         already), FORBIDDEN_ACTOR, STALE_REVISION.
         """
-        schemas.parse(schemas.ReasonRequest, reason=reason)
+        requests.parse(requests.ReasonRequest, reason=reason)
 
         given = {"revision": revision, "with": other, "reason": reason, "if_revision": if_revision}
 
@@ -52,7 +52,7 @@ class DisputingActs(UseCases):
         MEMORY_NOT_FOUND, INVALID_TRANSITION (not contested), EXPECTED_ACTIVE_MISMATCH, MEMORY_DELETED, MEMORY_REVOKED,
         STALE_REVISION.
         """
-        schemas.parse(schemas.ReasonRequest, reason=reason)
+        requests.parse(requests.ReasonRequest, reason=reason)
 
         given = {
             "revision": revision, "expected_active": expected_active, "reason": reason, "if_revision": if_revision,
@@ -77,7 +77,7 @@ class DisputingActs(UseCases):
         Errors: MEMORY_NOT_FOUND, INVALID_INPUT (active: correct or contest it), INVALID_TRANSITION, MEMORY_DELETED,
         STALE_REVISION.
         """
-        schemas.parse(schemas.ReasonRequest, reason=reason)
+        requests.parse(requests.ReasonRequest, reason=reason)
 
         given = {"revision": revision, "reason": reason, "if_revision": if_revision}
 
@@ -101,7 +101,7 @@ class DisputingActs(UseCases):
         Errors: MEMORY_NOT_FOUND, SELF_APPROVAL_FORBIDDEN, EVIDENCE_NOT_FOUND, INVALID_TRANSITION (verified already),
         MEMORY_ALREADY_SUPERSEDED, MEMORY_DELETED, MEMORY_REVOKED, STALE_REVISION.
         """
-        request = schemas.parse(schemas.AdmitRequest, reason=reason, evidence=listed(evidence))
+        request = requests.parse(requests.AdmitRequest, reason=reason, evidence=listed(evidence))
 
         given = {
             "revision": revision, "evidence": list(request.evidence), "reason": reason, "if_revision": if_revision,

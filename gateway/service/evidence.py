@@ -4,7 +4,7 @@ from pathlib import Path
 
 from gateway.reading.evidence import EvidenceReader
 from gateway.service.base import UseCases
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from gateway.shapes.replies.memories import Evidence
 from gateway.writing.page import Append
 from ledger.digest import public
@@ -43,20 +43,20 @@ class EvidenceUse(UseCases):
         if isinstance(source, str | Path):
             name = name or _file_name(source)
         known = hash or public(body or b"")
-        request = schemas.parse(schemas.EvidenceRequest, hash=known, uri=uri, media_type=media_type, name=name)
+        request = requests.parse(requests.EvidenceRequest, hash=known, uri=uri, media_type=media_type, name=name)
         return self._add(request, body, idempotency_key, dry_run)
 
     def show_evidence(self, hash: str, *, min_position: str | None = None) -> Evidence:
         """Return what is known of evidence by its hash. Errors: EVIDENCE_NOT_FOUND, another project's the same."""
-        request = schemas.parse(schemas.EvidenceRequest, hash=hash)
+        request = requests.parse(requests.EvidenceRequest, hash=hash)
         return self._read(min_position, lambda: EvidenceReader(self._ledger).show(self._of_project(), request.hash))
 
     def read_evidence(self, hash: str, *, min_position: str | None = None) -> bytes:
         """Return the bytes of evidence, held against their hash. Errors: EVIDENCE_NOT_FOUND, INTEGRITY_BROKEN."""
-        request = schemas.parse(schemas.EvidenceRequest, hash=hash)
+        request = requests.parse(requests.EvidenceRequest, hash=hash)
         return self._read(min_position, lambda: EvidenceReader(self._ledger).read(self._of_project(), request.hash))
 
-    def _add(self, request: schemas.EvidenceRequest, body: bytes | None, key: str | None, dry_run: bool) -> Evidence:
+    def _add(self, request: requests.EvidenceRequest, body: bytes | None, key: str | None, dry_run: bool) -> Evidence:
         def decide(append: Append) -> None:
             self._decisions.add_evidence(append, request, body)
 

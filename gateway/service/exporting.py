@@ -11,10 +11,10 @@ from gateway.reading.reader import NOBODY
 from gateway.scope.names import no_such_project
 from gateway.scope.past import Moment
 from gateway.service.base import UseCases
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from gateway.shapes.replies.audit import Export
 from gateway.shapes.replies.writes import Receipt
-from gateway.shapes.schemas import ExportAllRequest, ExportRequest
+from gateway.shapes.requests import ExportAllRequest, ExportRequest
 from gateway.transfer import telling
 from gateway.transfer.telling import Asked, Progress, Telling
 from gateway.transfer.tiling import Tiled, Tiling
@@ -51,7 +51,7 @@ class ExportActs(UseCases):
         LEDGER_UNVERIFIED (no signing key), UNAVAILABLE (it cannot be written).
         """
         self._require("export")
-        request = schemas.parse(
+        request = requests.parse(
             ExportRequest, ids=_listed(ids), out=_path(out), complete=complete, with_payloads=_listed(with_payloads),
             recipient=recipient,
         )  # fmt: skip
@@ -126,7 +126,7 @@ class ExportActs(UseCases):
         self, fields: dict[str, Any], as_of: Moment | None, key: str | None, progress: Progress | None
     ) -> Export:  # Any: JSON
         self._require("export")
-        request = schemas.parse(ExportAllRequest, **fields)
+        request = requests.parse(ExportAllRequest, **fields)
         given = {**request.model_dump(), "as_of": None if as_of is None else str(as_of)}
         with self._writer.lock:
             self._ledger.catch_up()

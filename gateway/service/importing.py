@@ -6,9 +6,9 @@ from typing import Any
 from gateway.audit.bundles import verifier_key
 from gateway.imports.importing import PepImport, Progress
 from gateway.service.base import UseCases
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from gateway.shapes.replies.upkeep import ImportReport, Transfer
-from gateway.shapes.schemas import TransferRequest
+from gateway.shapes.requests import TransferRequest
 from gateway.transfer.reading import LineFile, Source, verified
 from gateway.transfer.taking import Taking
 
@@ -43,7 +43,7 @@ class Importing(UseCases):
         VALIDATION_FAILED (no such file, or a line that cannot be read, unless `on_error` is `skip`: nothing stored).
         """
         self._require("admin")
-        request = schemas.parse(TransferRequest, path=_path(path), on_error=on_error)
+        request = requests.parse(TransferRequest, path=_path(path), on_error=on_error)
         return self._take_over(LineFile(Path(request.path)), request.on_error, progress)
 
     def import_bundle(
@@ -61,7 +61,7 @@ class Importing(UseCases):
         show that: exit 15); nothing was stored then.
         """
         self._require("admin")
-        request = schemas.parse(TransferRequest, path=_path(path), key=key, origin=origin, on_error=on_error)
+        request = requests.parse(TransferRequest, path=_path(path), key=key, origin=origin, on_error=on_error)
         with verified(Path(request.path), verifier_key(request.key), request.origin) as source:
             return self._take_over(source, request.on_error, progress)
 

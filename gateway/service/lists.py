@@ -6,7 +6,7 @@ from typing import Any
 
 from gateway.reading.lists import CHUNK, Chunk, Lister, Wanted
 from gateway.service.base import UseCases, listed
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from gateway.shapes.cursors import Place, take
 from gateway.shapes.replies.memories import MemoryList, Revision
 from ledger.limits import LIST_LIMIT_DEFAULT
@@ -72,7 +72,7 @@ class Lists(UseCases):
         wanted, place = self._begin(request, min_position)
         return (item for _, item in self._listed(wanted, place, CHUNK))
 
-    def _begin(self, request: schemas.ListRequest, min_position: str | None) -> tuple[Wanted, Place]:
+    def _begin(self, request: requests.ListRequest, min_position: str | None) -> tuple[Wanted, Place]:
         self._require("read")
         self._need_project()
         return self._read(min_position, lambda: self._lister.begin(request))
@@ -91,6 +91,6 @@ class Lists(UseCases):
         return Lister(self._ledger, self._references, self._reader)
 
 
-def _request(states: Sequence[str] | None, **fields: Any) -> schemas.ListRequest:  # Any: unchecked input
+def _request(states: Sequence[str] | None, **fields: Any) -> requests.ListRequest:  # Any: unchecked input
     chosen = {} if states is None else {"states": listed(states)}
-    return schemas.parse(schemas.ListRequest, **chosen, **fields)
+    return requests.parse(requests.ListRequest, **chosen, **fields)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gateway.service.base import UseCases, listed
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from gateway.shapes.replies.writes import Receipt
 from gateway.writing.page import Append
 
@@ -69,7 +69,7 @@ class MemoryActs(UseCases):
         }  # fmt: skip
         if subjects != ():  # a request without any is the one that it always was, for its idempotency key's sake
             given["subjects"] = listed(subjects)
-        request = schemas.parse(schemas.RememberRequest, **given)
+        request = requests.parse(requests.RememberRequest, **given)
         return self._write(
             "remember",
             "write",
@@ -94,7 +94,7 @@ class MemoryActs(UseCases):
 
         Errors: MEMORY_NOT_FOUND, MEMORY_ALREADY_SUPERSEDED, MEMORY_DELETED, MEMORY_REVOKED, NO_CHANGE, STALE_REVISION.
         """
-        request = schemas.parse(schemas.CorrectRequest, content=content, reason=reason)
+        request = requests.parse(requests.CorrectRequest, content=content, reason=reason)
         given = {"revision": revision, "content": content, "reason": reason, "if_revision": if_revision}
 
         def decide(append: Append) -> None:
@@ -117,7 +117,7 @@ class MemoryActs(UseCases):
         Errors: INVALID_INPUT (to itself, or to another project's), NO_CHANGE (stated already), INVALID_TRANSITION (it
         would close a cycle), STALE_REVISION.
         """
-        schemas.parse(schemas.ReasonRequest, reason=reason)
+        requests.parse(requests.ReasonRequest, reason=reason)
 
         given = {"newer": newer, "older": older, "reason": reason, "if_revision": if_revision}
 
@@ -140,7 +140,7 @@ class MemoryActs(UseCases):
 
         Errors: MEMORY_NOT_FOUND (no such link), STALE_REVISION.
         """
-        schemas.parse(schemas.RequiredReasonRequest, reason=reason)
+        requests.parse(requests.RequiredReasonRequest, reason=reason)
 
         given = {"newer": newer, "older": older, "reason": reason, "if_revision": if_revision}
 

@@ -6,7 +6,7 @@ import msgspec
 
 from gateway.imports.importing import Progress
 from gateway.service.base import UseCases, listed
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from gateway.shapes.replies.models import Rebuild, Reembedding
 from gateway.shapes.replies.upkeep import Recovery, Status
 from gateway.upkeep.models import differences
@@ -49,7 +49,7 @@ class Operating(UseCases):
         The answer is not `ok` while anything is parked.
         """
         self._require("recover")
-        parts = schemas.parse(schemas.RecoveryRequest, only=listed(only)).only
+        parts = requests.parse(requests.RecoveryRequest, only=listed(only)).only
         only_look = check_only or dry_run
         done = self._recovered(parts, only_look, progress)
         if "outbox" in parts and not only_look:

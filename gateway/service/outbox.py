@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gateway.service.base import UseCases, listed
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from gateway.shapes.replies.upkeep import Outbox, OutboxItem, OutboxRetry
 from gateway.shapes.replies.writes import Receipt
 from gateway.writing.page import Append
@@ -28,7 +28,7 @@ class OutboxUse(UseCases):
         With `parked` only what waits for a person. `pending` and `parked` of the answer count all of it.
         """
         self._require("recover")
-        request = schemas.parse(schemas.OutboxRequest, limit=limit)
+        request = requests.parse(requests.OutboxRequest, limit=limit)
         return self._read(min_position, lambda: self._outbox(parked, request.limit))
 
     def retry_outbox(self, positions: Sequence[int]) -> OutboxRetry:
@@ -38,7 +38,7 @@ class OutboxUse(UseCases):
         failed, or was skipped), NOT_CONFIGURED (no embedder), EMBEDDER_UNAVAILABLE (it answers to nothing).
         """
         self._require("recover")
-        request = schemas.parse(schemas.RetryRequest, positions=listed(positions))
+        request = requests.parse(requests.RetryRequest, positions=listed(positions))
         with self._writer.lock:
             self._ledger.catch_up()
             embedder = self._relay.embedder
@@ -75,7 +75,7 @@ class OutboxUse(UseCases):
         Skipping it again changes nothing. Errors: VALIDATION_FAILED, EVENT_NOT_FOUND, INVALID_TRANSITION, as
         `retry_outbox`.
         """
-        request = schemas.parse(schemas.SkipRequest, position=position, reason=reason)
+        request = requests.parse(requests.SkipRequest, position=position, reason=reason)
 
         def decide(append: Append) -> None:
             noted = parking.failures(self._ledger.store)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.service.base import UseCases
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from gateway.shapes.replies.memories import Policy, PolicySetting
 from gateway.shapes.replies.writes import Receipt
 from gateway.writing import policies
@@ -34,7 +34,7 @@ class PolicyUse(UseCases):
         dry_run: bool = False,
     ) -> Receipt:
         """Set one or several settings in one append. Errors: as `policy`, and NO_CHANGE if all of them hold already."""
-        schemas.parse(schemas.ReasonRequest, reason=reason)
+        requests.parse(requests.ReasonRequest, reason=reason)
         wishes = policies.parse(settings)
         given = {
             "settings": {wish.setting: wish.value if wish.names is None else list(wish.names) for wish in wishes},

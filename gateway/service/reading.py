@@ -8,7 +8,7 @@ import msgspec
 from gateway.scope.past import Moment
 from gateway.searching.foresight import Foresight
 from gateway.service.base import UseCases, listed
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from gateway.shapes.replies.lineages import Lineage
 from gateway.shapes.replies.log import EventDetail, LogItem, Trace
 from gateway.shapes.replies.memories import Revision
@@ -66,13 +66,13 @@ class Reading(UseCases):
         reached within two seconds.
         """
         self._require("read")
-        request = schemas.parse(
-            schemas.SearchRequest, query=query, k=k, min_trust=min_trust, min_confidence=min_confidence,
+        request = requests.parse(
+            requests.SearchRequest, query=query, k=k, min_trust=min_trust, min_confidence=min_confidence,
             kinds=listed(kinds), tags=listed(tags), agent=agent, user=user, session=session, task_family=task_family,
             context={} if context is None else context, as_of=as_of, budget=budget, why=why, trace_kind=trace_kind,
             turn=turn, run=run,
         )  # fmt: skip
-        schemas.check_dispatch(request, of_past=at_position is not None)
+        requests.check_dispatch(request, of_past=at_position is not None)
         self._need_project()
         owed = self._reach(min_position)
         is_of_past = request.as_of is not None or at_position is not None
@@ -87,7 +87,7 @@ class Reading(UseCases):
         self._require("read")
         with self._writer.lock:
             project = self._references.project
-            request = schemas.parse(schemas.SearchRequest, query=query, k=k)
+            request = requests.parse(requests.SearchRequest, query=query, k=k)
             return [] if project is None else self._retrieval.neighbours(query, self._reader.scope(project, request), k)
 
     def show(self, reference: str, *, min_position: str | None = None) -> Revision:
@@ -108,7 +108,7 @@ class Reading(UseCases):
         """
         if trace is None:
             return self._read_named(reference, min_position, lambda known: self._reader.explain(known, at))
-        asked = schemas.parse(schemas.ReferenceRequest, id=trace)
+        asked = requests.parse(requests.ReferenceRequest, id=trace)
         self._background.flush()
         return self._read_named(reference, min_position, lambda known: self._explained(known, asked.id, at))
 
@@ -126,7 +126,7 @@ class Reading(UseCases):
 
     def diff(self, before: str, after: str, *, min_position: str | None = None) -> RevisionDiff:
         """Return what differs between two revisions, field by field; a memory stands for its head, or its latest."""
-        schemas.parse(schemas.ReferenceRequest, id=before)
+        requests.parse(requests.ReferenceRequest, id=before)
         return self._read_named(after, min_position, lambda known: self._reader.diff(before, known))
 
     def diff_between(
@@ -197,7 +197,7 @@ class Reading(UseCases):
 
     def complete(self, prefix: str) -> tuple[str, ...]:
         """Return the ids of ours in the project, and of traces, that begin with `prefix`, sorted."""
-        prefix = schemas.parse(schemas.ReferenceRequest, id=prefix).id
+        prefix = requests.parse(requests.ReferenceRequest, id=prefix).id
         if is_prefix_of_ours(prefix) and kind_of(prefix) == TRACE:
             self._background.flush()
             return self._read(None, lambda: self._retracing.beginning_with(prefix))

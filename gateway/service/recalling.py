@@ -9,7 +9,7 @@ from gateway.searching.filtering import CorrectionQuestion
 from gateway.searching.pace import Due
 from gateway.searching.prompt import Learned, PastCorrection, estimated_tokens, render
 from gateway.service.base import UseCases
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from gateway.shapes.replies.corrections import CorrectionSearch, Rendered
 from gateway.shapes.replies.searches import Search
 from gateway.writing.policies import CORRECTIONS_MIN_SCORE, CORRECTIONS_TOP_K
@@ -43,8 +43,8 @@ class Recalling(UseCases):
         Errors: VALIDATION_FAILED; UNAVAILABLE if `min_position` is not reached within two seconds.
         """
         self._require("read")
-        request = schemas.parse(
-            schemas.SearchCorrectionsRequest, query=query, k=k, agent=agent, user=user, session=session,
+        request = requests.parse(
+            requests.SearchCorrectionsRequest, query=query, k=k, agent=agent, user=user, session=session,
             entity_key=entity_key, min_score=min_score,
         )  # fmt: skip
         self._need_project()
@@ -75,8 +75,8 @@ class Recalling(UseCases):
         Errors: VALIDATION_FAILED, FORBIDDEN_ACTOR, UNAVAILABLE (the gateway is closed).
         """
         self._require("read")
-        request = schemas.parse(
-            schemas.RenderRequest, query=query, k=k, agent=agent, user=user, session=session, entity_key=entity_key,
+        request = requests.parse(
+            requests.RenderRequest, query=query, k=k, agent=agent, user=user, session=session, entity_key=entity_key,
             min_score=min_score, budget=budget, learnings=learnings,
         )  # fmt: skip
         self._need_project()
@@ -87,7 +87,7 @@ class Recalling(UseCases):
             return failed(error)
         return msgspec.structs.replace(rendered, warnings=(*warnings, *rendered.warnings))
 
-    def _near_corrections(self, request: schemas.SearchCorrectionsRequest, due: Due) -> CorrectionSearch:
+    def _near_corrections(self, request: requests.SearchCorrectionsRequest, due: Due) -> CorrectionSearch:
         project = self._references.project
         k = request.k or self._policies.now(CORRECTIONS_TOP_K, project)
         scope = self._reader.scope(project or NOBODY, request)
@@ -96,10 +96,10 @@ class Recalling(UseCases):
         )
         return self._retrieval.search_corrections(question, due)
 
-    def _near_learnings(self, request: schemas.RenderRequest, due: Due) -> Search | None:
+    def _near_learnings(self, request: requests.RenderRequest, due: Due) -> Search | None:
         if not request.learnings:
             return None
-        asked = schemas.SearchRequest(
+        asked = requests.SearchRequest(
             query=request.query, k=request.learnings, kinds=("learning",),
             agent=request.agent, user=request.user, session=request.session,
         )  # fmt: skip
@@ -108,12 +108,12 @@ class Recalling(UseCases):
         near = tuple(hit for hit in found.hits if floor is None or hit.score >= floor)
         return msgspec.structs.replace(found, hits=near)
 
-    def _floor(self, request: schemas.SearchCorrectionsRequest) -> float | None:
+    def _floor(self, request: requests.SearchCorrectionsRequest) -> float | None:
         if request.min_score is not None:
             return request.min_score
         return self._policies.now(CORRECTIONS_MIN_SCORE, self._references.project)
 
-    def _rendered(self, request: schemas.RenderRequest, due: Due) -> Rendered:
+    def _rendered(self, request: requests.RenderRequest, due: Due) -> Rendered:
         found, learned = self._near_corrections(request, due), self._near_learnings(request, due)
         if found.empty_reason == "no_embedder":
             refuse(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from gateway.service.base import UseCases, listed
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from gateway.shapes.replies.writes import Receipt
 from gateway.writing.page import Append
 
@@ -28,7 +28,7 @@ class ReplacingActs(UseCases):
         A memory stands for the one revision that it holds. Errors: INVALID_TRANSITION (it is not held),
         STALE_PREDECESSOR (the memory has another head by now).
         """
-        schemas.parse(schemas.ReasonRequest, reason=reason)
+        requests.parse(requests.ReasonRequest, reason=reason)
         given = {"revision": revision, "reason": reason, "if_revision": if_revision}
 
         def decide(append: Append) -> None:
@@ -53,8 +53,8 @@ class ReplacingActs(UseCases):
         first revision's memory. Errors: as `correct`, for each revision; INVALID_INPUT (what is superseded together
         does not agree, or was named twice).
         """
-        request = schemas.parse(
-            schemas.SupersedeRequest,
+        request = requests.parse(
+            requests.SupersedeRequest,
             predecessors=listed(revisions),
             successors=_texts(contents),
             reason=reason,
@@ -82,7 +82,7 @@ class ReplacingActs(UseCases):
         metadata stores nothing: the outcome is `unchanged`. Errors: VALIDATION_FAILED (`content` is corrected, not
         patched), and as `correct`.
         """
-        request = schemas.parse(schemas.PatchRequest, **{**fields, "reason": reason})
+        request = requests.parse(requests.PatchRequest, **{**fields, "reason": reason})
         given = {
             **request.model_dump(mode="json", include={*request.named, "reason"}),
             "revision": revision,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gateway.service.base import UseCases
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from gateway.shapes.replies.traces import SearchTrace, TraceList, TraceSummary
 from ledger.limits import LIST_LIMIT_DEFAULT
 
@@ -27,7 +27,7 @@ class TraceUse(UseCases):
         Whoever has the permission `admin` sees all of them; everybody else those of its own retrievals, and those that
         were made for it. Errors: VALIDATION_FAILED, CURSOR_INVALID, CURSOR_FILTER_MISMATCH.
         """
-        request = schemas.parse(schemas.TracesRequest, session=session, kind=kind, limit=limit, cursor=cursor)
+        request = requests.parse(requests.TracesRequest, session=session, kind=kind, limit=limit, cursor=cursor)
         self._require("read")
         project = self._need_project()
         self._background.flush()
@@ -37,13 +37,13 @@ class TraceUse(UseCases):
         self, *, session: str | None = None, kind: str | None = None, cursor: str | None = None
     ) -> Iterator[TraceSummary]:
         """Yield all that `list_traces` pages through, but for what is not sound, however many there are."""
-        request = schemas.parse(schemas.TracesRequest, session=session, kind=kind, cursor=cursor)
+        request = requests.parse(requests.TracesRequest, session=session, kind=kind, cursor=cursor)
         self._require("read")
         project = self._need_project()
         self._background.flush()
         return self._traces(project, request, self._read(None, lambda: self._retracing.begin(request)))
 
-    def _traces(self, project: str, request: schemas.TracesRequest, before: str | None) -> Iterator[TraceSummary]:
+    def _traces(self, project: str, request: requests.TracesRequest, before: str | None) -> Iterator[TraceSummary]:
         while True:
             below = before
             page = self._read(None, lambda below=below: self._retracing.page(project, request, below, CHUNK))
@@ -65,7 +65,7 @@ class TraceUse(UseCases):
         However often one turn was dispatched, it is one turn; dispatches without turns are one each.
         Errors: NO_PRIOR_TRACE, VALIDATION_FAILED.
         """
-        request = schemas.parse(schemas.PriorTraceRequest, session=session, turn=turn)
+        request = requests.parse(requests.PriorTraceRequest, session=session, turn=turn)
         project = self._need_project()
         find = self._retracing.prior
         return self._read(None, lambda: self._retracing.reply(find(project, request.session, request.turn)))

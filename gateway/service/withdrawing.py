@@ -4,7 +4,7 @@ from typing import Literal, overload
 
 from gateway.deciding.pruning import Prune
 from gateway.service.base import UseCases
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from gateway.shapes.replies.writes import Impact, Pruned, Receipt
 from gateway.writing.page import Append
 
@@ -22,7 +22,7 @@ class WithdrawingActs(UseCases):
         dry_run: bool = False,
     ) -> Receipt:
         """Withdraw knowledge that no longer holds. Errors: as `correct`."""
-        schemas.parse(schemas.ReasonRequest, reason=reason)
+        requests.parse(requests.ReasonRequest, reason=reason)
 
         given = {"revision": revision, "reason": reason, "if_revision": if_revision}
 
@@ -47,7 +47,7 @@ class WithdrawingActs(UseCases):
         """
         if not {"correct", "write"} & self._actor.permissions:
             self._require("correct")
-        schemas.parse(schemas.ReasonRequest, reason=reason)
+        requests.parse(requests.ReasonRequest, reason=reason)
 
         given = {"revision": revision, "reason": reason, "if_revision": if_revision}
 
@@ -100,7 +100,7 @@ class WithdrawingActs(UseCases):
         A dry run returns what would lose its trust, and the runs into which that was dispatched.
         Errors: MEMORY_REVOKED, MEMORY_DELETED, INVALID_TRANSITION.
         """
-        schemas.parse(schemas.RequiredReasonRequest, reason=reason)
+        requests.parse(requests.RequiredReasonRequest, reason=reason)
 
         given = {"revision": revision, "reason": reason, "if_revision": if_revision}
 
@@ -136,7 +136,7 @@ class WithdrawingActs(UseCases):
         memory stands for its last revision that was withdrawn. Errors: INVALID_TRANSITION, EXPECTED_ACTIVE_MISMATCH
         (it would be a second head of its memory).
         """
-        schemas.parse(schemas.ReasonRequest, reason=reason)
+        requests.parse(requests.ReasonRequest, reason=reason)
 
         given = {"revision": revision, "reason": reason, "if_revision": if_revision}
 
@@ -162,8 +162,8 @@ class WithdrawingActs(UseCases):
         withdraws only what it had left. Errors: VALIDATION_FAILED, FORBIDDEN_ACTOR.
         """
         self._require("admin")
-        request = schemas.parse(
-            schemas.PruneRequest, older_than=older_than, include_untagged=include_untagged, user=user, reason=reason
+        request = requests.parse(
+            requests.PruneRequest, older_than=older_than, include_untagged=include_untagged, user=user, reason=reason
         )
         self._need_project()
         self._wrote = True

@@ -22,7 +22,7 @@ from gateway.shapes.replies.traces import (
     TraceSummary,
     TraceVerdict,
 )
-from gateway.shapes.schemas import TracesRequest
+from gateway.shapes.requests import TracesRequest
 from gateway.traces.traced import CORRECTIONS, Kept, Seen, Traced, TraceTable
 from gateway.traces.unsaid import Unsaid
 from ledger.corrections import CORRECTION as CORRECTION_RECORD

@@ -20,7 +20,7 @@ from gateway.searching.filtering import CorrectionQuestion, Question
 from gateway.searching.trail import EXCLUDED_MAX, FULL_TEXT, Found, Trail
 from gateway.shapes.replies.corrections import CorrectionHit
 from gateway.shapes.replies.searches import Hit
-from gateway.shapes.schemas import SearchRequest
+from gateway.shapes.requests import SearchRequest
 from gateway.traces.losses import Losses
 from gateway.traces.traced import CORRECTIONS, DISPATCH, MEMORIES, SEARCH, Seen, Stored, Traced, TraceTable
 from ledger.clock import Clock, stamp

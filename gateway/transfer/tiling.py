@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from gateway.audit import asides, checkpoints
 from gateway.audit.exporting import Exporting, set_aside
-from gateway.shapes.schemas import ExportAllRequest
+from gateway.shapes.requests import ExportAllRequest
 from gateway.transfer.telling import Progress, Telling
 from ledger import notes
 from ledger.bundle.tiling import Counted, Log, fill_tiled

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import Field, TypeAdapter, ValidationError
 
-from gateway.shapes import fields, schemas
-from gateway.shapes.schemas import Request
+from gateway.shapes import fields, requests
+from gateway.shapes.requests import Request
 from ledger import limits
 from ledger.corrections import CorrectionText
 from ledger.errors import failure
@@ -139,7 +139,7 @@ def vet_name(kind: str, name: str) -> None:
 
 def _check_documents(text: RevisionText) -> None:
     """Check the two parts of a text that are documents of their own, as they stand in it."""
-    for name, kind in (("applies", schemas.AppliesRequest), ("institutional", schemas.InstitutionalRequest)):
+    for name, kind in (("applies", requests.AppliesRequest), ("institutional", requests.InstitutionalRequest)):
         said = getattr(text, name)
         if said is None:
             continue

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from gateway.audit.exporting import Exporting
-from gateway.shapes.schemas import ExportAllRequest
+from gateway.shapes.requests import ExportAllRequest
 from gateway.transfer import cells, lines
 from gateway.transfer.files import Aside, aside
 from gateway.transfer.telling import Progress, Telling

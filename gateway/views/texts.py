@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from gateway.shapes.schemas import CorrectRequest, PatchRequest, RememberRequest, Request
+from gateway.shapes.requests import CorrectRequest, PatchRequest, RememberRequest, Request
 from ledger import limits
 from ledger.codec import canonical
 from ledger.errors import failure, refuse

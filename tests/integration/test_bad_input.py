@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.service import Gateway
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from tests.house import last_position, refused
 from tests.integration.conftest import Here
 
@@ -155,7 +155,7 @@ def test_a_hundred_thousand_tags_are_one_fault(gateway: Gateway, ledger_url: str
 def test_an_unknown_field_is_refused_by_its_name() -> None:
     """RC-39: given a body with a field that the request has not, when it is parsed, then VALIDATION_FAILED names it."""
     with refused("VALIDATION_FAILED") as refusal:
-        schemas.parse(schemas.ListRequest, signal="up")
+        requests.parse(requests.ListRequest, signal="up")
     assert refusal.details["fields"] == [{"field": "signal", "problem": "is not a field of this request"}]
 
 

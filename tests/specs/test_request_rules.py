@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.shapes.schemas import AdmitRequest, PruneRequest, RememberRequest, Request, parse
+from gateway.shapes.requests import AdmitRequest, PruneRequest, RememberRequest, Request, parse
 from ledger.errors import CorrigendaError
 
 HASH = "b3:" + "0a" * 32

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.shapes import schemas
+from gateway.shapes import requests
 from ledger.errors import InvalidInputError
 
 
@@ -20,7 +20,7 @@ from ledger.errors import InvalidInputError
 def test_a_length_is_told_in_what_is_counted(changes: dict[str, Any], problem: str) -> None:
     """AG-07: a text has characters, and a list has items; neither is said of the other."""
     with pytest.raises(InvalidInputError) as refusal:
-        schemas.parse(
-            schemas.RecordCorrectionRequest, **{"agent": "a", "original_value": "b", "corrected_value": "c", **changes}
+        requests.parse(
+            requests.RecordCorrectionRequest, **{"agent": "a", "original_value": "b", "corrected_value": "c", **changes}
         )
     assert refusal.value.details["fields"] == [{"field": next(iter(changes)), "problem": problem}]
