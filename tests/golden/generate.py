@@ -245,6 +245,8 @@ def _hashes() -> dict[str, Vector]:
 
 def _keyed() -> dict[str, Vector]:
     made = ledger_keys()
+    hidden = cast(Any, digest)  # private on purpose: only vectors ever show a naming key
+    naming = cast(bytes, hidden._derive(hidden._NAMING_KEY, NAMING_SECRET, LEDGER))
     key_file = keys.LedgerKeyFile(format="corrigenda-ledger-key/1", naming=NAMING_SECRET, seal=SEAL_SECRET)
     event_hash = digest.link(b"{}")
     request = codec.canonical({"content": TEXTS["plain"], "operation": "remember"})
@@ -254,8 +256,8 @@ def _keyed() -> dict[str, Vector]:
         "keys": {
             "key_file": msgspec.json.encode(key_file).decode(),
             "ledger": LEDGER,
-            "seal_key": cast(Any, made)._seal_key.hex(),  # private on purpose: only vectors ever show a key
-            "naming_key": cast(Any, made)._naming_key.hex(),
+            "seal_key": made.secret.hex(),
+            "naming_key": naming.hex(),
             "key_id": made.key_id.hex(),
         },
         "seal": {"event_hash": event_hash.hex(), "seal": made.seal(event_hash).hex()},
