@@ -126,7 +126,10 @@ def with_checkpoint(text: Callable[[Handed, Checkpoint], str], *, proofs: bool =
 
 
 def relogged(made: Handed, position: int, entry: bytes) -> None:
-    """Put another entry into the log, and make tree, checkpoint, proofs and listing of it as if it had been there."""
+    """Put another entry into the log, and make all that its bytes show up in as if it had been there.
+
+    What the readable chain copies from its fields stays as it was.
+    """
     log = [*made.log]
     log[position] = entry
     leaves = [digest.leaf(raw) for raw in log]
@@ -134,6 +137,10 @@ def relogged(made: Handed, position: int, entry: bytes) -> None:
     checkpoint = notes.sign_checkpoint(Checkpoint(made.origin, len(log), root), made.signing)
     (made.path / layout.CHECKPOINT).write_bytes(checkpoint)
     (made.path / layout.envelope(position)).write_bytes(entry)
+    chain = (made.path / layout.CHAIN).read_bytes()
+    for hashed in (digest.link, digest.leaf):
+        chain = chain.replace(hashed(made.log[position]).hex().encode(), hashed(entry).hex().encode())
+    (made.path / layout.CHAIN).write_bytes(chain)
     for one in made.positions():
         proof = layout.format_proof(one, tree.inclusion(one, leaves), checkpoint)
         (made.path / layout.proof(one)).write_bytes(proof)
@@ -203,6 +210,38 @@ def with_header(change: Callable[[bytearray], None]) -> Case:
         made.path.write_bytes(bytes(raw))
 
     return Case(act)
+
+
+def with_archive(change: Callable[[bytes], bytes]) -> Case:
+    """Return a whole tar file whose bytes are changed, or packed."""
+
+    def act(made: Handed) -> None:
+        packed(made, *whole(made))
+        made.path.write_bytes(change(made.path.read_bytes()))
+
+    return Case(act)
+
+
+def _with_padding(raw: bytes) -> bytes:
+    """Hide a byte behind the listing, where a tar file is filled up to whole blocks."""
+    end = 512 + int(raw[124:136].rstrip(b"\0 "), 8)
+    assert end % 512
+    return raw[:end] + b"x" + raw[end + 1 :]
+
+
+def _long(made: Handed) -> None:
+    """Pack a listing that is as long as one may be, and that somebody else has signed."""
+    (made.path / layout.FILES).write_bytes(_LONG)
+    packed(made)
+
+
+def _in_base_256(header: bytearray) -> None:
+    header[124:136] = b"\x80" + int(header[124:136].rstrip(b"\0 "), 8).to_bytes(11, "big")
+
+
+def _without_end(raw: bytes) -> bytes:
+    files = raw.rstrip(b"\0")
+    return files + bytes(-len(files) % 512)
 
 
 def bomb(made: Handed) -> None:
@@ -306,6 +345,30 @@ def _with_both(made: Handed) -> None:
     path.write_bytes(notes.format_note(notes.Note(note.text, (false,)), layout.LISTING_BYTES_MAX))
 
 
+def _with_another(made: Handed) -> None:
+    """Add a false signature of the key behind its true one."""
+    path = made.path / layout.FILES
+    note = notes.parse_note(path.read_bytes(), layout.LISTING_BYTES_MAX)
+    false = notes.Signature(note.signatures[0].name, note.signatures[0].key_id, bytes(64))
+    both = notes.Note(note.text, (*note.signatures, false))
+    path.write_bytes(notes.format_note(both, layout.LISTING_BYTES_MAX))
+
+
+def with_note_end(end: str) -> Case:
+    """Return a listing that ends otherwise than with its signature's line break."""
+
+    def act(made: Handed) -> None:
+        path = made.path / layout.FILES
+        path.write_bytes(path.read_bytes().removesuffix(b"\n") + end.encode())
+
+    return Case(act)
+
+
+def _in_disorder(text: str) -> str:
+    version, origin, *lines = text.removesuffix("\n").split("\n")
+    return "\n".join([version, origin, *reversed(lines), ""])
+
+
 def _loose(encoded: str) -> str:
     """Spell 32 bytes of base64 with other bits where none count."""
     return encoded[:-2] + _ALPHABET[_ALPHABET.index(encoded[-2]) ^ 1] + "="
@@ -365,6 +428,12 @@ FORGED: dict[str, Case] = {
     "empty_listing": _sparse("files", 0),
     "empty_checkpoint": _sparse("checkpoint", 0),
     "no_signature": Case(lambda made: _with_both(made)),
+    "a_false_signature_beside": Case(lambda made: _with_another(made)),
+    "signature_with_return": with_note_end("\r\n"),
+    "signature_with_separator": with_note_end("\u2028\n"),
+    "signature_with_more": with_note_end(" more\n"),
+    "signature_and_a_line": with_note_end("\nmore\n"),
+    "signature_of_no_name": with_note_end("\n\u2014 a+b AAAAAAAA\n"),
     "another_key": Case(lambda made: _fresh(made, layout.FILES), UNVERIFIABLE, UNVERIFIABLE),
 }  # fmt: skip
 
@@ -386,6 +455,10 @@ SIGNED: dict[str, Case] = {
     "name_of_windows": with_listing(lambda text: text + f"1 {'0' * 64} tile\\..\\escaped\n"),
     "name_twice": with_listing(lambda text: text + text.splitlines()[-1] + "\n"),
     "name_in_another_case": with_listing(lambda text: text + f"1 {'0' * 64} CHECKPOINT\n"),
+    "listed_in_disorder": with_listing(_in_disorder),
+    **{f"listed_{name}": Case(lambda made, name=name: ((made.path / name).write_bytes(b"x"), sign(made))) for name in (
+        "README.md", "payloads/05", "payloads/5.x", "proofs/5", "proofs/5.x",
+    )},
     "nothing_listed": with_listing(lambda text: "\n".join(text.split("\n")[:2]) + "\n"),
     # ---- the checkpoint
     "size_beyond_integers": with_checkpoint(lambda made, old: f"{made.origin}\n{2**64 - 1}\n{_root(old)}\n"),
@@ -431,6 +504,8 @@ SIGNED: dict[str, Case] = {
     "entry_in_another_order": with_entry(_out_of_order),
     "entry_of_another_log": with_entry(lambda raw: raw.replace(b'"log":"', b'"log":"x')),
     "entry_of_another_version": with_entry(lambda raw: raw.replace(b'"v":1', b'"v":2')),
+    "entry_of_version_true": with_entry(lambda raw: raw.replace(b'"v":1', b'"v":true')),
+    "entry_with_another_length": with_entry(lambda raw: re.sub(rb'("payload_len":\d+)', rb"\g<1>0", raw)),
     "entry_without_a_time": with_entry(lambda raw: raw.replace(b'Z","authn"', b'","authn"')),
     # ---- payloads and what is made of all
     "payload_of_nothing": with_file("payloads/~", b""),
@@ -464,6 +539,18 @@ PACKED: dict[str, Case] = {
     "size_in_base_256": with_header(lambda header: header.__setitem__(slice(124, 136), b"\x80" + b"\xff" * 11)),
     "size_huge": with_header(lambda header: header.__setitem__(slice(124, 136), b"77777777777\0")),
     "size_no_number": with_header(lambda header: header.__setitem__(slice(124, 136), b"x" * 12)),
+    "long_text": Case(_long, UNVERIFIABLE, UNVERIFIABLE),
+    "size_in_another_base": with_header(_in_base_256),
+    "of_gnu": with_header(lambda header: header.__setitem__(slice(257, 265), b"ustar  \0")),
+    "hidden_in_a_name": with_header(lambda header: header.__setitem__(slice(60, 66), b"hidden")),
+    "hidden_in_padding": with_archive(_with_padding),
+    "hidden_behind": with_archive(lambda raw: raw + b"hidden" + bytes(506)),
+    "hidden_far_behind": with_archive(lambda raw: raw + bytes(20 * 512) + b"hidden"),
+    "in_disorder": Case(lambda made: packed(made, *reversed(whole(made)))),
+    "without_end": with_archive(_without_end),
+    "gzip_cut": with_archive(lambda raw: gzip.compress(raw)[:-1]),
+    "gzip_of_another_sum": with_archive(lambda raw: gzip.compress(raw)[:-8] + bytes(8)),
+    "gzip_and_more": with_archive(lambda raw: gzip.compress(raw) + b"more"),
     "bomb": Case(bomb),
 }  # fmt: skip
 

@@ -121,7 +121,7 @@ class Single:
             return Event(entry, None, None if envelope.payload_sha256 is None else absence)
         raw = self._folder.read(name, SALT_BYTES + PAYLOAD_BYTES_MAX)
         salt, body = raw[:SALT_BYTES], raw[SALT_BYTES:]
-        if envelope.payload_sha256 is None or commitment(salt, body) != envelope.payload_sha256:
+        if (commitment(salt, body), len(body)) != (envelope.payload_sha256, envelope.payload_len):
             raise Tampered("payloads", name, "the payload that the entry committed to", "another")
         try:
             return Event(entry, decode_payload(envelope.type, body), None)
@@ -129,9 +129,10 @@ class Single:
             raise Tampered("payloads", name, "a payload in canonical form", str(error)) from error
 
     def _follow(self, entry: Entry, before: Entry | None) -> None:
-        """Check the links: to the entry before it where that is here, and to the stream's last one."""
+        """Check the links: to the entry before it where that is here or there is none, and to the stream's last one."""
         envelope, place = entry.envelope, layout.envelope(entry.position)
-        if before is not None and before.position + 1 == entry.position and envelope.prev_b3 != before.hash.hex():
+        place_before, linked = (-1, GENESIS) if before is None else (before.position, before.hash)
+        if place_before + 1 == entry.position and envelope.prev_b3 != linked.hex():
             raise Tampered("chain", place, "a link to the entry before", "another link")
         count, _, last = self._ends.get(envelope.stream, (0, -1, GENESIS))
         if (envelope.stream_seq, envelope.stream_prev_b3) != (count, last.hex()):

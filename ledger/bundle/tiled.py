@@ -192,7 +192,8 @@ class Tiled:
         payload, erased = None, self._gone.get(entry.position)
         if content is not None:
             payload = _payload(entry.envelope, content)
-            if commitment(content[:SALT_BYTES], content[SALT_BYTES:]) != entry.envelope.payload_sha256:
+            committed = (entry.envelope.payload_sha256, entry.envelope.payload_len)
+            if (commitment(content[:SALT_BYTES], content[SALT_BYTES:]), len(content) - SALT_BYTES) != committed:
                 raise Tampered("payloads", place, "the payload that the entry committed to", "another")
             if erased is not None:
                 raise Tampered("erasures", place, "no payload: a certificate says that it was erased", "one")

@@ -23,7 +23,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 TAMPERED, UNVERIFIABLE, USAGE = 14, 15, 2
 LIMIT = 65 * 1024 * 1024  # of the listing and of a tile: no file that is read at once has more
-NAME = r"(envelopes|payloads|proofs|tile)/[0-9a-z/]+(\.[0-9a-z/-]+)?|[A-Za-z]+\.(jsonl?|ndjson|html|md|py)|checkpoint"
+LINE = r"N [0-9a-f]{64} ((envelopes|payloads)/N|proofs/N\.tlog-proof|tile/(entries|payloads|\d\d?)/[0-9x/]+(\.p/\d+)?|"
+LINE += r"checkpoint|chain\.jsonl|erasures\.ndjson|report\.json|VERIFY\.md|verify\.py|viewer\.html)"
 FIELDS = "actor,at,authn,facts,log,op,op_count,op_index,payload_len,payload_sha256,prev_b3,request,request_fp,schema,"
 FIELDS += "seq,stream,stream_prev_b3,stream_seq,subjects,type,v"
 CANONICAL = {"sort_keys": True, "separators": (",", ":"), "ensure_ascii": False}
@@ -33,8 +34,8 @@ class Stop(Exception):
     """The check has an end: an exit, and why."""
 
 
-def tampered(why):
-    raise Stop(TAMPERED, why)
+def tampered(why, code=TAMPERED):
+    raise Stop(code, why)
 
 
 def sha256(*parts):
@@ -60,43 +61,44 @@ def read_key(text):
 
 
 def open_note(raw, key, what):
-    """Return the text of a note that the key signed."""
+    """Return the text of a note that the key signed, each time that its name is under it."""
     name, key_id, public = key
     text, _, lines = raw.rpartition(b"\n\n")
-    if not text or not lines.endswith(b"\n") or lines.count(b"\n") > 100:
+    shape = "(\u2014 [^\\s+\0-\x1f]+ [0-9A-Za-z+/]{7,}={0,2}\n){1,100}"
+    if not text or len(lines) > 1_000_000 or not re.fullmatch(shape, lines.decode("utf-8")):
         tampered(f"{what} is no signed note")
-    for line in lines.decode("utf-8").splitlines():
-        dash, signer, encoded = f"{line}  ".split(" ")[:3]
-        if (dash, signer, (signature := unbase64(encoded))[:4]) == ("\u2014", name, key_id):
-            public.verify(signature[4:], text + b"\n")
-            return text.decode("utf-8") + "\n"
-    raise Stop(UNVERIFIABLE, f"{what} was not signed by this key")
+    signed = [(signer, unbase64(encoded)) for _, signer, encoded in map(str.split, lines.decode("utf-8").splitlines())]
+    mine = [public.verify(one[4:], text + b"\n") for signer, one in signed if (signer, one[:4]) == (name, key_id)]
+    return text.decode("utf-8") + "\n" if mine else tampered(f"{what} was not signed by this key", UNVERIFIABLE)
 
 
 def read_directory(root):
     """Return what opens each file of a directory, by name; a link in it is refused, and a folder of nothing."""
-    paths = [*root.rglob("*")]
-    for path in paths:
+    for path in (paths := [*root.rglob("*")]):
         if path.is_symlink() or not (path.is_file() or (path.is_dir() and any(path.iterdir()))):
             tampered(f"{path.name} is no plain file, or an empty folder")
     return {path.relative_to(root).as_posix(): partial(path.open, "rb") for path in paths if path.is_file()}
 
 
 def read_tar(path, key):
-    """Return the same for a tar file. Only what the signed listing names is read, and only so much of it."""
-    files, sizes = {}, {"files": LIMIT}
+    """Return the same for a tar file: the signed listing, what that names, in its order, and nothing else."""
+    files, sizes, names = {}, {"files": LIMIT}, ["files"]
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as raw:
         stream = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
-        while (block := stream.read(512)) and block.strip(b"\0"):
-            head = tarfile.TarInfo.frombuf(block, "ascii", "strict")
-            if head.type != tarfile.REGTYPE or head.name in files or not 0 <= head.size <= sizes.get(head.name, -1):
-                tampered("the tar file holds something that is not listed, or no plain file")
-            files[head.name] = partial(io.BytesIO, stream.read(head.size + -head.size % 512)[: head.size])
-            if head.name == "files":
+        for name in names:
+            size = tarfile.TarInfo.frombuf(block := stream.read(512), "ascii", "strict").size
+            plain = block[:100].rstrip(b"\0") + block[156:157] + block[257:265] + block[345:500].strip(b"\0")
+            files[name] = partial(io.BytesIO, stream.read(size if 0 <= size <= sizes[name] else 0))
+            plain += stream.read(-size % 512).strip(b"\0")
+            if plain != name.encode() + b"0ustar\x0000" or block[124] > 127:
+                tampered("the tar file holds something that is not listed, or not there, or no plain file")
+            if name == "files":
                 sizes = {name: size for name, (size, _) in read_listing(read(files, "files"), key)[1].items()}
+                names += sizes
                 if sum(sizes.values()) > 100 * path.stat().st_size + LIMIT:
                     tampered("the tar file would become far larger than it is")
-    return files
+        end = stream.read(22 * 512)
+    return files if 2 <= len(end) / 512 <= 21 and not end.strip(b"\0") else tampered("the tar file does not end there")
 
 
 def read_listing(raw, key):
@@ -104,27 +106,24 @@ def read_listing(raw, key):
     version, origin, *lines = open_note(raw, key, "files").split("\n")[:-1]
     if version != "corrigenda-bundle/1":
         raise Stop(UNVERIFIABLE, "the bundle is of a format that this program does not know")
-    listed = {}
-    for line in lines:
-        size, digest, name = line.split(" ")
-        if not re.fullmatch(NAME, name) or name in listed or str(int(size)) != size:
-            tampered("the listing names a file that no bundle has, or a size in another spelling")
-        listed[name] = (int(size), digest)
+    listed = {name: (int(size), digest) for size, digest, name in (line.split(" ") for line in lines)}
+    shape = LINE.replace("N", "(0|[1-9][0-9]{0,15})")
+    if [*listed] != sorted(listed) or len(listed) != len(lines) or not all(re.fullmatch(shape, one) for one in lines):
+        tampered("the listing is not a size, a hash and a name that a bundle has, in order and each once")
     return origin, listed
 
 
 def canonical(raw):
     """Return the JSON value that the bytes say, and require that they say it in canonical form: no key comes twice."""
     value = json.loads(raw, parse_float=tampered, parse_constant=tampered)
-    is_canonical = json.dumps(value, **CANONICAL).encode() == raw
-    return value if is_canonical else tampered("there is JSON that is not in canonical form")
+    return value if json.dumps(value, **CANONICAL).encode() == raw else tampered("there is JSON in no canonical form")
 
 
 def read_envelope(raw, position, origin):
     """Return an envelope, checked as far as its own bytes go."""
     envelope = canonical(raw) if len(raw) <= 16_384 else {}
-    said = [",".join(sorted(envelope)), *map(envelope.get, ("seq", "log", "v"))]
-    if said != [FIELDS, position, origin, 1] or not re.fullmatch(r"[0-9-]{10}T[0-9:]{8}\.[0-9]{6}Z", envelope["at"]):
+    said = repr([",".join(sorted(envelope)), *map(envelope.get, ("seq", "log", "v"))])  # 1 and true differ
+    if said != repr([FIELDS, position, origin, 1]) or not re.fullmatch(r"[0-9-]+T[0-9:]+\.[0-9]{6}Z", envelope["at"]):
         tampered(f"envelope {position} is none of this format, or of another position or log")
     return envelope
 
@@ -198,12 +197,11 @@ def check(files, key):
         with files[name]() as file:
             if file.seek(0, 2) != size or file.seek(0) or hashlib.file_digest(file, "sha256").hexdigest() != digest:
                 tampered(f"{name} is not what was listed")
-    checkpoint = read(files, "checkpoint")
-    signed_origin, count, encoded = open_note(checkpoint, key, "checkpoint").split("\n")[:3]
+    signed_origin, count, encoded, _ = open_note(checkpoint := read(files, "checkpoint"), key, "checkpoint").split("\n")
     size, root = int(count), unbase64(encoded)
     if not signed_origin == origin == key[0] or str(size) != count:
         tampered("the bundle or its checkpoint is of another origin than the key, or of no size")
-    tiled, complete, single = (any(n.startswith(begin) for n in files) for begin in ("tile/p", "tile/e", ("en", "p")))
+    tiled, complete, single = (any(n.startswith(begin) for n in files) for begin in ("tile/p", "tile/", ("en", "p")))
     if tiled == single:
         tampered("there are entries in tiles, and beside them entries in files of their own; or there are neither")
     entries = log_entries(files, size, root, tiled) if complete else single_entries(files, checkpoint, size, root)
@@ -220,7 +218,8 @@ def check(files, key):
 
 def check_entries(entries, seqs, origin, files, tiled):
     """Check each entry, told by a line or not. Return how long streams are, payloads, and what is of erasures."""
-    told, erasures, streams, links, after = {"given": set(), "missing": set()}, [], {}, {}, next(seqs, None)
+    told, erasures, streams, after = {"given": set(), "missing": set()}, [], {}, next(seqs, None)
+    links = {-1: "0" * 64}
     for position, raw, content in entries:
         envelope = read_envelope(raw, position, origin)
         if links.get(position - 1, envelope["prev_b3"]) != envelope["prev_b3"]:
@@ -233,11 +232,12 @@ def check_entries(entries, seqs, origin, files, tiled):
             if count or content is not None or (is_here and not tiled):
                 tampered(f"chain.jsonl has no line of entry {position}, where one has to be")
             continue
-        if (envelope["stream_seq"], envelope["stream_prev_b3"]) != (count, last):
+        if repr((envelope["stream_seq"], envelope["stream_prev_b3"])) != repr((count, last)):
             tampered(f"entry {position} is not the next one of its stream")
         last = blake3(raw, derive_key_context="corrigenda 2026 stream link v1").hexdigest()
         streams[envelope["stream"]] = (count + 1, last)
-        if content is not None and sha256(content).hex() != envelope["payload_sha256"]:
+        committed = (envelope["payload_sha256"], envelope["payload_len"])
+        if content is not None and (sha256(content).hex(), len(content) - 32) != committed:
             tampered(f"payload {position} is not the one that its entry committed to")
         if envelope["payload_sha256"] is not None:
             told["missing" if content is None else "given"].add(position)
