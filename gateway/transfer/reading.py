@@ -72,7 +72,7 @@ class LineFile:
 
         Errors: VALIDATION_FAILED (it cannot be read any more).
         """
-        number, events, end = 1, 0, None
+        number, events, bad, end, closed = 1, 0, 0, None, 0
         for number, raw in enumerate(self._raw(), start=1):
             if number == 1:
                 continue
@@ -83,15 +83,18 @@ class LineFile:
                     raise BadLine("stands behind the line that closes the file")
                 found = parse(number, raw)
             except BadLine as error:
+                bad += end is None  # which the closing line may have counted, or not
                 yield Bad(number, str(error))
                 continue
             if isinstance(found, End):
-                end = found
+                end, closed = found, number
             else:
                 events += 1
                 yield found
-        if end is None or end.events != events:
-            yield Bad(number + 1, "is missing: the file is not whole" if end is None else "would close another file")
+        if end is None:
+            yield Bad(number + 1, "is missing: the file is not whole")
+        elif not events <= end.events <= events + bad:
+            yield Bad(closed, "would close another file")
 
     def _head(self) -> Origin:
         raw = next(self._raw(), b"")

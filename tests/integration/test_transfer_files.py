@@ -119,8 +119,18 @@ def test_a_damaged_line_is_read_as_damaged(made: Made, tmp_path: Path, damage: C
     rows = [*made.lines[: at - 1], damage(made.lines[at - 1]), *made.lines[at:]]
     assert rows[at - 1] != made.lines[at - 1]
     found = survey(LineFile(written(tmp_path, rows)))
-    assert next(item.number for item in found.bad) == at
+    assert [item.number for item in found.bad] == [at]
     assert not any("Other" in item.why for item in found.bad)
+
+
+def test_a_file_that_lost_a_line_is_named_by_its_last_line(made: Made, tmp_path: Path) -> None:
+    """The line that closes the file says how many there are, and counts one that cannot be read only once."""
+    at = number_of(made.lines, "memory.remembered.v1", 1)
+    rows = [*made.lines[: at - 1], *made.lines[at:]]
+    found = survey(LineFile(written(tmp_path, rows)))
+    assert [item.number for item in found.bad] == [len(rows)]
+    found = survey(LineFile(written(tmp_path, [*made.lines[:at], b"x\n", *made.lines[at:]])))
+    assert [item.number for item in found.bad] == [at + 1]
 
 
 @pytest.mark.parametrize("damage", [DAMAGES[0], DAMAGES[6]])
