@@ -20,6 +20,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ledger import digest, keys, notes, tiles, tree
 from ledger.bundle import layout
+from ledger.bundle.chain import Event, lines
+from ledger.chain import Entry
+from ledger.codec import decode_envelope
 from ledger.notes import Checkpoint
 
 TAMPERED, UNVERIFIABLE = 14, 15
@@ -144,6 +147,24 @@ def relogged(made: Handed, position: int, entry: bytes) -> None:
     for one in made.positions():
         proof = layout.format_proof(one, tree.inclusion(one, leaves), checkpoint)
         (made.path / layout.proof(one)).write_bytes(proof)
+    sign(made)
+
+
+def _begun_elsewhere(made: Handed) -> None:
+    """Make the bundle of a log of one entry, its payload withheld, that names an entry before it."""
+    raw = made.log[0].replace(b'"prev_b3":"0', b'"prev_b3":"1')
+    assert raw != made.log[0]
+    for folder in ("envelopes", "payloads", "proofs"):
+        shutil.rmtree(made.path / folder)
+    for folder in ("envelopes", "proofs"):
+        (made.path / folder).mkdir()
+    checkpoint = notes.sign_checkpoint(Checkpoint(made.origin, 1, digest.leaf(raw)), made.signing)
+    (made.path / layout.CHECKPOINT).write_bytes(checkpoint)
+    (made.path / layout.envelope(0)).write_bytes(raw)
+    (made.path / layout.proof(0)).write_bytes(layout.format_proof(0, [], checkpoint))
+    hashes = {"hash": digest.link(raw), "stream_hash": digest.stream_link(raw)}
+    event = Event(Entry(envelope=decode_envelope(raw), raw=raw, seal=b"", **hashes), None, "withheld")
+    (made.path / layout.CHAIN).write_bytes(b"".join(lines([event], {})))
     sign(made)
 
 
@@ -484,6 +505,7 @@ SIGNED: dict[str, Case] = {
     "proofs_swapped": swapped("proofs"),
     "proof_doubled": doubled("proofs/~.tlog-proof", "proofs/999.tlog-proof"),
     # ---- entries
+    "first_entry_of_another_before": Case(_begun_elsewhere),
     "entry_of_nothing": with_file("envelopes/~", b""),
     "entries_swapped": swapped("envelopes"),
     "entry_doubled": doubled("envelopes/~", "envelopes/999"),
