@@ -102,7 +102,7 @@ class TestExplainAt:
         assert "not there yet at position 0" in early.error.message
         with refused("MEMORY_NOT_FOUND") as before_all:
             gateway.explain("pump", at="1999-01-01T00:00:00Z")
-        assert "not there yet before the ledger's first append" in before_all.error.message
+        assert "not there yet when the ledger held nothing" in before_all.error.message
         with refused("MEMORY_NOT_FOUND"):
             gateway.explain(second.revision_id or "", at=first.position)
 
