@@ -1,5 +1,13 @@
 """The front door: everything that a program needs, under one name that nobody else has.
 
+    with corrigenda.open(project="handbook") as ledger:
+        done = ledger.remember("The office is in Berlin.")
+        ledger.correct(done.revision_id, "The office is in Hamburg.", reason="moved in May")
+        print([hit.content for hit in ledger.search("Where is the office?").hits])
+
+What can be asked of a ledger are the methods of `corrigenda.Gateway`; what they answer, and the errors that they raise,
+are the other classes here.
+
 The five packages behind it bear everyday names (`ledger`, `cli`, …), so a folder or a distribution with
 one of those names can come before them on the import path. This module looks first, and refuses to open onto
 a stranger's rooms (docs/adr/0001-top-level-packages.md). It must stay quick to import: the database, the index
@@ -106,7 +114,14 @@ from gateway.shapes.replies.upkeep import (  # noqa: E402
     Status,
     Transfer,
 )
-from gateway.shapes.replies.writes import EventRef, Impact, Pruned, Receipt  # noqa: E402
+from gateway.shapes.replies.writes import (  # noqa: E402
+    CorrectionReceipt,
+    EventRef,
+    Impact,
+    Pruned,
+    Receipt,
+    RevisionReceipt,
+)
 from ledger.clock import Clock  # noqa: E402
 from ledger.errors import (  # noqa: E402
     ConflictError,
@@ -134,6 +149,7 @@ __all__ = [
     "CorrectionHistory",
     "CorrectionHit",
     "CorrectionList",
+    "CorrectionReceipt",
     "CorrectionSearch",
     "CorrectionStats",
     "CorrectionThen",
@@ -190,6 +206,7 @@ __all__ = [
     "Revision",
     "RevisionAct",
     "RevisionDiff",
+    "RevisionReceipt",
     "RevisionRef",
     "Search",
     "SearchTrace",

@@ -19,6 +19,7 @@ from cli.output import print_text
 
 TEXT_BYTES_MAX = 1024 * 1024  # far above every cap in ledger.limits: it only bounds what is read into memory
 
+_EXAMPLE = ", such as 2026-01-02T03:04:05Z"  # of a time
 _OUTPUTS = ("text", "wide", "json", "jsonl", "yaml", "csv", "name")
 
 Function = TypeVar("Function", bound=Callable[..., Any])  # Any: a command's own parameters
@@ -271,7 +272,8 @@ def read_moment(ctx: click.Context, param: click.Parameter, value: str | None) -
         return None if value is None else requests.parse_moment(value, "at")
     except InvalidInputError as error:
         (fault,) = error.details["fields"]
-        message = f"{value!r} is not a time with its zone, such as 2026-01-02T03:04:05Z: it {fault['problem']}."
+        problem = fault["problem"].removesuffix(_EXAMPLE)  # which the message gives anyhow
+        message = f"{value!r} is not a time with its zone{_EXAMPLE}: it {problem}."
         raise click.BadParameter(message, ctx, param) from error
 
 

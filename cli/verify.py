@@ -112,7 +112,7 @@ def _with_index(session: Session, report: "Verification") -> "Verification":
 
 def _verify_bundle(session: Session, path: str | None, key: str | None, origin: str | None) -> int:
     if path is None or key is None:
-        raise click.UsageError("a bundle is checked with --bundle PATH and --key VKEY (or @FILE), both.")
+        raise click.UsageError("A bundle is checked with --bundle PATH and --key VKEY (or @FILE), both.")
     from gateway.audit.bundles import verify_bundle
 
     with metered(session, ("verified", "parts")) as meter:

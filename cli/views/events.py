@@ -15,7 +15,7 @@ def event_line(item: "LogItem") -> str:
     stream = inert(item.stream)
     stream = stream if len(stream) <= _STREAM_COLUMNS else stream[:_STREAM_COLUMNS] + "…"
     place = f"{stream:<{_STREAM_COLUMNS + 1}}  {f'#{item.stream_seq}':<5}"
-    return f"{item.seq:>8}  {moment(item.at):<24}  {item.type:<22}  {place}  {inert(item.actor)}".rstrip()
+    return f"{item.seq:>8}  {moment(item.at):<24}  {item.type:<24}  {place}  {inert(item.actor)}".rstrip()
 
 
 def event(item: "LogItem") -> str:

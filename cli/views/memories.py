@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 _SAID_COLUMNS = 60  # of a text in a list
 _EMPTY = {
     "no_match": "nothing found: no memory is near this query. Ask in other words, or raise -k.",
-    "filtered": "nothing found: what is near is not served here. It was withdrawn, does not hold now, or --min-trust, "
-    "another filter, its own conditions or the scope leaves it out. --why says which; ask with fewer filters.",
+    "filtered": "nothing found: what is near is not served here. It was withdrawn, does not hold at the time asked "
+    "for, or --min-trust, another filter, its own conditions or the scope leaves it out. --why says which; ask with "
+    "fewer filters.",
     "integrity": "nothing found: what is near is not what was written, and nothing of it is served. `corrigenda "
     "verify` says which events.",
     "budget": "nothing found: no hit fits the budget. Allow more, or ask for fewer hits.",
@@ -67,8 +68,8 @@ def impact(found: "Impact") -> str:
 
 def pruned(done: "Pruned", *, dry_run: bool = False) -> str:
     """How many learnings a pruning withdrew, or would have withdrawn, and which."""
-    verb = "would be " if dry_run else ""
-    counts = f"{verb}retired {count(len(done.retired), 'learning')}, {verb}forgotten {len(done.forgotten)}"
+    verbs = ("would retire", "forget") if dry_run else ("retired", "forgotten")
+    counts = f"{verbs[0]} {count(len(done.retired), 'learning')}, {verbs[1]} {len(done.forgotten)}"
     return "\n".join([counts, *(f"  {item}" for item in (*done.retired, *done.forgotten))])
 
 

@@ -38,8 +38,8 @@ class Between:
         if last < first:
             refuse(
                 "VALIDATION_FAILED",
-                f"The ledger is compared from an earlier position to a later one, and {last} is before {first}. Give "
-                "them the other way round.",
+                "The ledger is compared from an earlier position or time to a later one, and the second one given is "
+                "before the first. Give them the other way round.",
             )
         return self._pages(first, last)
 

@@ -16,8 +16,9 @@ from gateway.shapes.replies.corrections import (
     EvalCase,
     ExplainedCorrection,
 )
-from gateway.shapes.replies.writes import Receipt
+from gateway.shapes.replies.writes import CorrectionReceipt
 from gateway.writing.page import Append
+from gateway.writing.receipts import of_correction
 from ledger.limits import LIST_LIMIT_DEFAULT
 
 STANDING = ("unconfirmed", "active")
@@ -45,7 +46,7 @@ class CorrectionActs(UseCases):
         if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
-    ) -> Receipt:
+    ) -> CorrectionReceipt:
         """Record what an agent put out, what was right, and why; an empty `corrected_value` says: it should be empty.
 
         By a person it is active at once, by an agent unconfirmed until a person confirms it. With `memory` the same
@@ -66,7 +67,7 @@ class CorrectionActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.record_correction(append, request)
 
-        return self._write("record_correction", "write", given, decide, idempotency_key, dry_run)
+        return of_correction(self._write("record_correction", "write", given, decide, idempotency_key, dry_run))
 
     def confirm_correction(
         self,
@@ -76,7 +77,7 @@ class CorrectionActs(UseCases):
         if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
-    ) -> Receipt:
+    ) -> CorrectionReceipt:
         """Vouch for a correction that an agent reported. Errors: CORRECTION_NOT_FOUND, INVALID_TRANSITION."""
         requests.parse(requests.ReasonRequest, reason=reason)
         given = {"correction": correction, "reason": reason, "if_revision": if_revision}
@@ -84,7 +85,7 @@ class CorrectionActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.confirm_correction(append, correction, reason, if_revision)
 
-        return self._write("confirm_correction", "decide", given, decide, idempotency_key, dry_run)
+        return of_correction(self._write("confirm_correction", "decide", given, decide, idempotency_key, dry_run))
 
     def supersede_correction(
         self,
@@ -95,7 +96,7 @@ class CorrectionActs(UseCases):
         if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
-    ) -> Receipt:
+    ) -> CorrectionReceipt:
         """Replace a correction by one that says the same but for its corrected value.
 
         The receipt's `correction_id` is the new one. Neither the memory that was corrected with the old one nor the
@@ -111,14 +112,16 @@ class CorrectionActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.supersede_correction(append, correction, request, if_revision)
 
-        return self._write(
-            "supersede_correction",
-            "correct",
-            given,
-            decide,
-            idempotency_key,
-            dry_run,
-            warn=lambda: self._corrections.left_behind(correction),
+        return of_correction(
+            self._write(
+                "supersede_correction",
+                "correct",
+                given,
+                decide,
+                idempotency_key,
+                dry_run,
+                warn=lambda: self._corrections.left_behind(correction),
+            )
         )
 
     def revoke_correction(
@@ -129,7 +132,7 @@ class CorrectionActs(UseCases):
         if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
-    ) -> Receipt:
+    ) -> CorrectionReceipt:
         """Withdraw a correction: it is not found, listed or counted any more. What it did stays; `warnings` name it.
 
         Errors: CORRECTION_NOT_FOUND, INVALID_TRANSITION (it is superseded or revoked already).
@@ -140,14 +143,16 @@ class CorrectionActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.revoke_correction(append, correction, reason, if_revision)
 
-        return self._write(
-            "revoke_correction",
-            "revoke",
-            given,
-            decide,
-            idempotency_key,
-            dry_run,
-            warn=lambda: self._corrections.left_behind(correction),
+        return of_correction(
+            self._write(
+                "revoke_correction",
+                "revoke",
+                given,
+                decide,
+                idempotency_key,
+                dry_run,
+                warn=lambda: self._corrections.left_behind(correction),
+            )
         )
 
     # ---------------------------------------------------------------- questions

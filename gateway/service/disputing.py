@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from gateway.service.base import UseCases, listed
 from gateway.shapes import requests
-from gateway.shapes.replies.writes import Receipt
+from gateway.shapes.replies.writes import RevisionReceipt
 from gateway.writing.page import Append
+from gateway.writing.receipts import of_revision
 
 
 class DisputingActs(UseCases):
@@ -20,7 +21,7 @@ class DisputingActs(UseCases):
         if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
-    ) -> Receipt:
+    ) -> RevisionReceipt:
         """State that two revisions of one memory contradict each other: neither is served until one is promoted.
 
         Verified revisions and those of people take the permission `correct`. Errors: MEMORY_NOT_FOUND, INVALID_INPUT
@@ -34,7 +35,7 @@ class DisputingActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.contest(append, (revision, other), reason, if_revision)
 
-        return self._write("contest", "contest", given, decide, idempotency_key, dry_run)
+        return of_revision(self._write("contest", "contest", given, decide, idempotency_key, dry_run))
 
     def promote(
         self,
@@ -45,7 +46,7 @@ class DisputingActs(UseCases):
         if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
-    ) -> Receipt:
+    ) -> RevisionReceipt:
         """Let a contested revision win: those that it contradicted are rejected, and it is the head.
 
         `expected_active` is the head that it supersedes, None where the memory is expected to have none. Errors:
@@ -61,7 +62,7 @@ class DisputingActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.promote(append, revision, expected_active, reason, if_revision)
 
-        return self._write("promote", "decide", given, decide, idempotency_key, dry_run)
+        return of_revision(self._write("promote", "decide", given, decide, idempotency_key, dry_run))
 
     def reject_revision(
         self,
@@ -71,7 +72,7 @@ class DisputingActs(UseCases):
         if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
-    ) -> Receipt:
+    ) -> RevisionReceipt:
         """Turn down a held or contested revision; whom it contradicted stays contested.
 
         Errors: MEMORY_NOT_FOUND, INVALID_INPUT (active: correct or contest it), INVALID_TRANSITION, MEMORY_DELETED,
@@ -84,7 +85,7 @@ class DisputingActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.reject(append, revision, reason, if_revision)
 
-        return self._write("reject", "decide", given, decide, idempotency_key, dry_run)
+        return of_revision(self._write("reject", "decide", given, decide, idempotency_key, dry_run))
 
     def admit(
         self,
@@ -95,7 +96,7 @@ class DisputingActs(UseCases):
         if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
-    ) -> Receipt:
+    ) -> RevisionReceipt:
         """Vouch for an active revision of somebody else: it is verified. `evidence` are public hashes, `b3:…`.
 
         Errors: MEMORY_NOT_FOUND, SELF_APPROVAL_FORBIDDEN, EVIDENCE_NOT_FOUND, INVALID_TRANSITION (verified already),
@@ -110,4 +111,4 @@ class DisputingActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.admit(append, revision, request.evidence, request.reason, if_revision)
 
-        return self._write("admit", "admit", given, decide, idempotency_key, dry_run)
+        return of_revision(self._write("admit", "admit", given, decide, idempotency_key, dry_run))

@@ -5,8 +5,9 @@ from typing import Any
 
 from gateway.service.base import UseCases, listed
 from gateway.shapes import requests
-from gateway.shapes.replies.writes import Receipt
+from gateway.shapes.replies.writes import Receipt, RevisionReceipt
 from gateway.writing.page import Append
+from gateway.writing.receipts import of_revision
 
 
 class MemoryActs(UseCases):
@@ -41,7 +42,7 @@ class MemoryActs(UseCases):
         reason: str | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
-    ) -> Receipt:
+    ) -> RevisionReceipt:
         """Store a text as a new memory, or under `memory_id` as the new head of one that has none.
 
         With `predecessor` it takes the place of that head; with `hold` it waits to be published, and changes nothing
@@ -70,14 +71,16 @@ class MemoryActs(UseCases):
         if subjects != ():  # a request without any is the one that it always was, for its idempotency key's sake
             given["subjects"] = listed(subjects)
         request = requests.parse(requests.RememberRequest, **given)
-        return self._write(
-            "remember",
-            "write",
-            given,
-            lambda append: self._decisions.remember(append, request),
-            idempotency_key,
-            dry_run,
-            lambda: self._spellings.warnings(self._names.root, self._project, request),
+        return of_revision(
+            self._write(
+                "remember",
+                "write",
+                given,
+                lambda append: self._decisions.remember(append, request),
+                idempotency_key,
+                dry_run,
+                lambda: self._spellings.warnings(self._names.root, self._project, request),
+            )
         )
 
     def correct(
@@ -89,7 +92,7 @@ class MemoryActs(UseCases):
         if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
-    ) -> Receipt:
+    ) -> RevisionReceipt:
         """Replace a memory's head by a text whose meaning is right.
 
         Errors: MEMORY_NOT_FOUND, MEMORY_ALREADY_SUPERSEDED, MEMORY_DELETED, MEMORY_REVOKED, NO_CHANGE, STALE_REVISION.
@@ -100,7 +103,7 @@ class MemoryActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.correct(append, revision, request, if_revision)
 
-        return self._write("correct", "correct", given, decide, idempotency_key, dry_run)
+        return of_revision(self._write("correct", "correct", given, decide, idempotency_key, dry_run))
 
     def link(
         self,

@@ -5,8 +5,9 @@ from typing import Any, cast
 
 from gateway.service.base import UseCases, listed
 from gateway.shapes import requests
-from gateway.shapes.replies.writes import Receipt
+from gateway.shapes.replies.writes import RevisionReceipt
 from gateway.writing.page import Append
+from gateway.writing.receipts import of_revision
 
 Text = str | Mapping[str, Any]  # Any: content, kind, tags and memory_id, checked by the schema
 
@@ -22,7 +23,7 @@ class ReplacingActs(UseCases):
         if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
-    ) -> Receipt:
+    ) -> RevisionReceipt:
         """Let a held revision become active, in place of the head that it was held to replace.
 
         A memory stands for the one revision that it holds. Errors: INVALID_TRANSITION (it is not held),
@@ -34,7 +35,7 @@ class ReplacingActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.publish(append, revision, reason, if_revision)
 
-        return self._write("publish", "correct", given, decide, idempotency_key, dry_run)
+        return of_revision(self._write("publish", "correct", given, decide, idempotency_key, dry_run))
 
     def supersede(
         self,
@@ -45,7 +46,7 @@ class ReplacingActs(UseCases):
         if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
-    ) -> Receipt:
+    ) -> RevisionReceipt:
         """Let texts take the place of memories' heads: a merge, a split, or both; all of it or nothing.
 
         The first text goes on with the first revision's memory, each further one begins a memory. A text is a string,
@@ -64,7 +65,7 @@ class ReplacingActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.supersede(append, request, if_revision)
 
-        return self._write("supersede", "correct", given, decide, idempotency_key, dry_run)
+        return of_revision(self._write("supersede", "correct", given, decide, idempotency_key, dry_run))
 
     def patch(
         self,
@@ -75,7 +76,7 @@ class ReplacingActs(UseCases):
         idempotency_key: str | None = None,
         dry_run: bool = False,
         **fields: Any,  # Any: checked by the schema
-    ) -> Receipt:
+    ) -> RevisionReceipt:
         """Mend what was always wrong about a revision beside its content, which stays, as do its id and its place.
 
         `fields` are of tags, confidence, valid_from, valid_to, review_by and sources; None takes a value away. Equal
@@ -92,7 +93,7 @@ class ReplacingActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.patch(append, revision, request, if_revision)
 
-        return self._write("patch", "correct", given, decide, idempotency_key, dry_run)
+        return of_revision(self._write("patch", "correct", given, decide, idempotency_key, dry_run))
 
 
 def _texts(contents: Any) -> Any:  # Any: what the schema is to check

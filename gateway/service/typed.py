@@ -1,7 +1,7 @@
 """Holds callers in Python to the switches, numbers, paths and callables that a method takes.
 
-Texts, lists and documents are the requests' to check. It sees to what would otherwise reach Python itself: a number that
-is none is refused by a code, and `dry_run=[]` does not store. It must never change what it lets through.
+Texts, lists and documents are the requests' to check. It sees to what would otherwise reach Python itself: a number
+that is none is refused by a code, and `dry_run=[]` does not store. It must never change what it lets through.
 """
 
 from collections.abc import Callable, Mapping

@@ -5,8 +5,9 @@ from typing import Literal, overload
 from gateway.deciding.pruning import Prune
 from gateway.service.base import UseCases
 from gateway.shapes import requests
-from gateway.shapes.replies.writes import Impact, Pruned, Receipt
+from gateway.shapes.replies.writes import Impact, Pruned, RevisionReceipt
 from gateway.writing.page import Append
+from gateway.writing.receipts import of_revision
 
 
 class WithdrawingActs(UseCases):
@@ -20,7 +21,7 @@ class WithdrawingActs(UseCases):
         if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
-    ) -> Receipt:
+    ) -> RevisionReceipt:
         """Withdraw knowledge that no longer holds. Errors: as `correct`."""
         requests.parse(requests.ReasonRequest, reason=reason)
 
@@ -29,7 +30,7 @@ class WithdrawingActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.retire(append, revision, reason, if_revision)
 
-        return self._write("retire", "correct", given, decide, idempotency_key, dry_run)
+        return of_revision(self._write("retire", "correct", given, decide, idempotency_key, dry_run))
 
     def forget(
         self,
@@ -39,7 +40,7 @@ class WithdrawingActs(UseCases):
         if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
-    ) -> Receipt:
+    ) -> RevisionReceipt:
         """Withdraw a revision from view; from its sources no machine learns the text again until it is restored.
 
         It needs the permission `correct`, or `write` for one's own unverified revision. Errors: MEMORY_NOT_FOUND,
@@ -54,14 +55,16 @@ class WithdrawingActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.forget(append, revision, reason, if_revision)
 
-        return self._write(
-            "forget",
-            None,
-            given,
-            decide,
-            idempotency_key,
-            dry_run,
-            warn=lambda: self._corrections.said_too(revision, forgotten=True),
+        return of_revision(
+            self._write(
+                "forget",
+                None,
+                given,
+                decide,
+                idempotency_key,
+                dry_run,
+                warn=lambda: self._corrections.said_too(revision, forgotten=True),
+            )
         )
 
     @overload
@@ -73,7 +76,7 @@ class WithdrawingActs(UseCases):
         if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: Literal[False] = False,
-    ) -> Receipt: ...
+    ) -> RevisionReceipt: ...
 
     @overload
     def revoke(
@@ -94,7 +97,7 @@ class WithdrawingActs(UseCases):
         if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
-    ) -> Receipt | Impact:
+    ) -> RevisionReceipt | Impact:
         """Withdraw trust in a revision: from this commit on no retrieval serves it.
 
         A dry run returns what would lose its trust, and the runs into which that was dispatched.
@@ -107,14 +110,16 @@ class WithdrawingActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.revoke(append, revision, reason, if_revision)
 
-        receipt = self._write(
-            "revoke",
-            "revoke",
-            given,
-            decide,
-            idempotency_key,
-            dry_run,
-            warn=lambda: self._corrections.said_too(revision),
+        receipt = of_revision(
+            self._write(
+                "revoke",
+                "revoke",
+                given,
+                decide,
+                idempotency_key,
+                dry_run,
+                warn=lambda: self._corrections.said_too(revision),
+            )
         )
         if dry_run:
             revisions = (receipt.revision_id,) if receipt.revision_id else ()
@@ -129,7 +134,7 @@ class WithdrawingActs(UseCases):
         if_revision: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool = False,
-    ) -> Receipt:
+    ) -> RevisionReceipt:
         """Undo the latest withdrawal of a revision; it needs the permission of the act that it undoes.
 
         What was forgotten, retired, invalidated or revoked last is undone first; of a revocation, the trust alone. A
@@ -143,7 +148,7 @@ class WithdrawingActs(UseCases):
         def decide(append: Append) -> None:
             self._decisions.restore(append, revision, reason, if_revision)
 
-        return self._write("restore", None, given, decide, idempotency_key, dry_run)
+        return of_revision(self._write("restore", None, given, decide, idempotency_key, dry_run))
 
     def prune(
         self,

@@ -109,7 +109,7 @@ def _segments(scope: ScopeIds) -> list[str]:
 
 
 def _not_yet(position: int) -> Exception:
-    then = f"at position {position}" if position >= 0 else "before the ledger's first append was whole"
+    then = f"at position {position}" if position >= 0 else "when the ledger held nothing"
     return failure(
         "MEMORY_NOT_FOUND",
         f"This memory or revision was not there yet {then}. Ask for a later position; its history says when it began.",

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from gateway.shapes.replies.writes import EventRef, Receipt
+import msgspec
+
+from gateway.shapes.replies.writes import CorrectionReceipt, EventRef, Receipt, RevisionReceipt
 from ledger.corrections import DEFERRED, CorrectionConfirmed, CorrectionRecorded, CorrectionSuperseded
 from ledger.ids import CORRECTION
 from ledger.memories import LearningInvalidated, MetadataPatched
@@ -52,6 +54,16 @@ def receipt(
         successors=_several(_born(moves)),
         invalidated=_invalidated(group),
     )
+
+
+def of_revision(done: Receipt) -> RevisionReceipt:
+    """Return the receipt of an act that always is about one revision, typed as one that has its ids."""
+    return RevisionReceipt(**msgspec.structs.asdict(done))
+
+
+def of_correction(done: Receipt) -> CorrectionReceipt:
+    """Return the receipt of an act that always is about a correction, typed as one that has its id."""
+    return CorrectionReceipt(**msgspec.structs.asdict(done))
 
 
 def _checks(group: Sequence[Recorded]) -> list[str]:

@@ -12,7 +12,7 @@ CHECKS = (
 )  # fmt: skip
 LATER = {
     "projections": "the read models are compared when `--projections` asks for it",
-    "index": "`corrigenda verify` of this version does not compare the index",
+    "index": "the index is compared when `--index` asks for it",
 }
 OUTSIDE = ("anchor", "checkpoints")  # what was kept outside the database, and is compared with it
 CHAIN_BROKEN, CHECKPOINT_MISMATCH, NOT_VERIFIED = 10, 11, 15

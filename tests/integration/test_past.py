@@ -102,7 +102,7 @@ class TestExplainAt:
         assert "not there yet at position 0" in early.error.message
         with refused("MEMORY_NOT_FOUND") as before_all:
             gateway.explain("pump", at="1999-01-01T00:00:00Z")
-        assert "not there yet before the ledger's first append" in before_all.error.message
+        assert "not there yet when the ledger held nothing" in before_all.error.message
         with refused("MEMORY_NOT_FOUND"):
             gateway.explain(second.revision_id or "", at=first.position)
 
@@ -306,6 +306,9 @@ class TestBetween:
         gateway, receipts = pump
         with refused("VALIDATION_FAILED"):
             gateway.diff_between(receipts[1].position, receipts[0].position)
+        with refused("VALIDATION_FAILED") as caught:
+            gateway.diff_between(receipts[1].position, "1999-01-01T00:00:00Z")
+        assert "-1" not in caught.error.message  # a time before the first event has no position to be shown
 
     def test_only_the_projects_own_memories(self, open_here: Here, pump: tuple[Gateway, object]) -> None:
         """Given two projects, when the ledger is compared in one, then nothing of the other is in it."""

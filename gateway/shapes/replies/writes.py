@@ -33,6 +33,19 @@ class Receipt(Reply, frozen=True, kw_only=True):
     trust: str | None = None
 
 
+class RevisionReceipt(Receipt, frozen=True, kw_only=True):
+    """The receipt of a write that is about one revision of a memory, and so has both."""
+
+    memory_id: str = ""  # always given; a default, because the base has one
+    revision_id: str = ""
+
+
+class CorrectionReceipt(Receipt, frozen=True, kw_only=True):
+    """The receipt of a write that is about a correction."""
+
+    correction_id: str = ""  # always given; a default, because the base has one
+
+
 class Impact(Reply, frozen=True, kw_only=True):
     """What a revocation would take with it: the records that would lose their trust, and the runs that used them."""
 
