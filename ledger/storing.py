@@ -109,32 +109,49 @@ class Storing:
             tip = Tip(head, ends) if tip is None else Tip(tip.head, ends | tip.ends)
             yield [self._sealer.seal(prepare(draft), tip, at) for draft in part]
 
-    def write(self, connection: Connection, row: HeadRow, drafts: Iterable[Draft]) -> list[list[Sealed]]:
+    def write(
+        self, connection: Connection, row: HeadRow, drafts: Iterable[Draft], *, last: bool = False
+    ) -> list[list[Sealed]]:
         """Store drafts on the walk's head inside the caller's transaction, and return each one's entries.
 
         While the server stores a part of them, the next part is asked for and sealed; while it stores the last ones,
-        the anchor is given what was stored before.
+        the anchor is given what was stored before. What is the `last` of the transaction is committed behind them, in
+        the same flush, and taken over.
         """
         written: list[list[Sealed]] = []
+        links: list[Link] = []
 
         def parts() -> Iterator[list[Write]]:
             for part in self.seal(drafts):
                 written.extend(part)
                 yield self._writes(row, [*chain.from_iterable(part)])
+            if last:
+                yield [_COMMIT]
+
+        def meanwhile() -> None:
+            self.keep()
+            if last:
+                links.extend(Link.of(item.entry) for item in chain.from_iterable(written))
 
         try:
-            self._on(connection).stream(parts(), self.keep)
+            self._on(connection).stream(parts(), meanwhile)
         except psycopg.Error as error:
             if classify(error) is Failure.REFUSED:
                 raise meaning(error, row.seq + 1) from error
             raise
+        if last and written:
+            self.take([*chain.from_iterable(written)], row, links)
         return written
 
-    def commit(self, connection: Connection, sealed: Sequence[Sealed]) -> list[Link]:
-        """Commit the caller's transaction. While the server sees to it, make the links of what was stored in it."""
+    def commit(self, connection: Connection, row: HeadRow, sealed: Sequence[Sealed]) -> None:
+        """Commit the caller's transaction, and take over what was stored in it, on the head row `row`.
+
+        While the server sees to it, the links are made.
+        """
         links: list[Link] = []
         self._on(connection).run([_COMMIT], lambda: links.extend(Link.of(item.entry) for item in sealed))
-        return links
+        if sealed:
+            self.take(sealed, row, links)
 
     def take(self, sealed: Sequence[Sealed], row: HeadRow, links: Sequence[Link] = ()) -> None:
         """Take over entries that were committed on the head row `row`; to `keep` them is the next thing to do."""
@@ -275,6 +292,7 @@ class Held:
     def __init__(self, connection: Connection, row: HeadRow, storing: Storing) -> None:
         self.row = row
         self.stored: list[Sealed] = []
+        self._is_committed = False
         self._connection = connection
         self._storing = storing
 
@@ -283,14 +301,22 @@ class Held:
         ((sealed,),) = self._storing.seal([draft])
         return [item.recorded for item in sealed]
 
-    def store(self, drafts: Iterable[Draft]) -> list[list[Recorded]]:
+    def store(self, drafts: Iterable[Draft], *, last: bool = False) -> list[list[Recorded]]:
         """Store a page of appends, once per hold; they are committed when the block ends.
 
         They are asked for a few at a time, and the server works meanwhile. If that raises, all of it is undone.
+        Where they are the `last` thing that the block does, they are committed here: nobody waits for the server twice,
+        and what the block raises behind them undoes nothing.
         """
-        groups = self._storing.write(self._connection, self.row, drafts)
+        groups = self._storing.write(self._connection, self.row, drafts, last=last)
+        self._is_committed = last
         self.stored = [*chain.from_iterable(groups)]
         return [[item.recorded for item in group] for group in groups]
+
+    def end(self) -> None:
+        """Commit what was stored, unless that is done."""
+        if not self._is_committed:
+            self._storing.commit(self._connection, self.row, self.stored)
 
 
 def _streams(drafts: Iterable[Draft]) -> set[str]:
