@@ -67,7 +67,7 @@ class Link(Struct, frozen=True, gc=False):
             stream=envelope.stream,
             end=StreamHead(envelope.stream_seq + 1, envelope.seq, entry.stream_hash),
             request=envelope.request,
-            revisions=tuple(move.revision for move in moves if move.before is None),
+            revisions=tuple([move.revision for move in moves if move.before is None]) if moves else (),
             erased=envelope.facts.positions if isinstance(envelope.facts, PayloadErased) else (),
         )
 
