@@ -28,6 +28,7 @@ LOCK_TIMEOUT_MS = "5000"
 GAP_MAX = 5_000  # entries of others that are followed under the lock; more of them are followed before it
 LOCKED_GROUPS = 64  # after a lost race so many groups lock the head; each that met nobody takes eight off
 MET_NOBODY = 8
+LAST_OF_TIP = 5  # the column of `read_tip` that says where the last event is
 PART_APPENDS = 250  # of a page: the server works for them while the next ones are asked for and sealed
 
 Connection = psycopg.Connection[Row]
@@ -191,7 +192,7 @@ class Storing:
         """Lock the head, follow what others have appended, and commit on that."""
         after = self._ledger.walk.position
         try:
-            row, page = self._locked(flush, after, [_BEGIN, self._enter], meanwhile)
+            row, page, _ = self._locked(flush, after, before=[_BEGIN, self._enter], meanwhile=meanwhile)
             if len(page) == GAP_MAX:  # too much to be followed while everybody waits
                 self._roll_back(flush)
                 self._ledger.catch_up()
@@ -209,24 +210,34 @@ class Storing:
 
     def lock(self, connection: Connection) -> HeadRow:
         """Lock the head inside the caller's transaction, follow what others have appended, and return its row."""
-        row, page = self._locked(self._on(connection), self._ledger.walk.position)
+        tip = Write(QUERIES["read_tip"], {"ledger": self.store.ledger})
+        row, page, (found,) = self._locked(self._on(connection), self._ledger.walk.position, behind=[tip])
+        last = integer(found.get_value(0, LAST_OF_TIP))
         if len(page) == GAP_MAX:
             row, page = self._ledger.catch_up_with(self.store), []
         self._follow(row, page)
-        _, last, *_ = self.store.tip(row.seq, 1)
         if last > row.seq:
             raise broken(row.seq + 1, "chain", "nothing above the head", "an entry")
         return row
 
     def _locked(
-        self, flush: Flush, after: int, before: Sequence[Write] = (), meanwhile: Callable[[], None] | None = None
-    ) -> tuple[HeadRow, list[Stored]]:
-        """Lock the head in one flush, behind what comes `before`; return its row and the entries above a position."""
+        self,
+        flush: Flush,
+        after: int,
+        *,
+        before: Sequence[Write] = (),
+        behind: Sequence[Write] = (),
+        meanwhile: Callable[[], None] | None = None,
+    ) -> tuple[HeadRow, list[Stored], list[PGresult]]:
+        """Lock the head in one flush; return its row, the entries above a position, and what was asked `behind` them.
+
+        What comes `before` it opens the transaction.
+        """
         ledger = self.store.ledger
         gap = {"ledger": ledger, "after": after, "until": after + GAP_MAX}
-        writes = [*before, Write(QUERIES["lock_head"], {"ledger": ledger}), Write(QUERIES["read_gap"], gap)]
-        *_, locked, found = flush.run(writes, meanwhile)
-        return _head_row(locked), _page(found)
+        lock = [Write(QUERIES["lock_head"], {"ledger": ledger}), Write(QUERIES["read_gap"], gap)]
+        locked, found, *further = flush.run([*before, *lock, *behind], meanwhile)[len(before) :]
+        return _head_row(locked), _page(found), further
 
     def _follow(self, row: HeadRow, page: Sequence[Stored]) -> None:
         """Follow entries that were read under the lock, and hold the head row against them."""
