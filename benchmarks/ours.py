@@ -91,7 +91,7 @@ class RawLedger:
 
         def append() -> None:
             with self.committer.hold(more=True) as held:
-                held.store(self._draft(event(number)) for number in range(size))
+                held.store((self._draft(event(number)) for number in range(size)), last=True)
 
         yield append
         self.committer.settle()

@@ -67,7 +67,7 @@ class Link(Struct, frozen=True, gc=False):
             stream=envelope.stream,
             end=StreamHead(envelope.stream_seq + 1, envelope.seq, entry.stream_hash),
             request=envelope.request,
-            revisions=tuple(move.revision for move in moves if move.before is None),
+            revisions=tuple([move.revision for move in moves if move.before is None]) if moves else (),
             erased=envelope.facts.positions if isinstance(envelope.facts, PayloadErased) else (),
         )
 
@@ -432,11 +432,12 @@ class Anchor:
         """Append entries to what is there; `last` is the row of leaves that is being filled. Return where it ends."""
         last = self._append_leaves(links[0].position, b"".join(link.leaf for link in links), last)
         ends = {link.stream: link.end for link in links}
-        self._each("write_streams", _rows((name, e.version, e.position, e.hash.hex()) for name, e in ends.items()))
+        self._each("write_streams", _rows([(name, e.version, e.position, e.hash.hex()) for name, e in ends.items()]))
         # In the table's order: of requests, which are hashes, neighbours then share the pages that they go to.
-        requests = sorted((link.request, link.position) for link in links if link.request)
+        requests = sorted([(link.request, link.position) for link in links if link.request])
         self._each("insert_requests", _rows(requests))
-        self._each("insert_revisions", _rows((revision, link.stream) for link in links for revision in link.revisions))
+        born = [(revision, link.stream) for link in links if link.revisions for revision in link.revisions]
+        self._each("insert_revisions", _rows(born))
         self._each("insert_erasures", [(position, link.position) for link in links for position in link.erased])
         end = End(
             size=links[-1].position + 1,
@@ -539,7 +540,7 @@ def _json(value: Sequence[object]) -> str:
 
 
 def _rows(rows: Iterable[tuple[str | int, ...]]) -> list[Row]:
-    return [(*row, checksum_of_texts(*row)) for row in rows]
+    return [(*row, checksum_of_texts(row)) for row in rows]
 
 
 def _lineages(rows: Iterable[Row]) -> dict[str, str]:

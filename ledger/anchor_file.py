@@ -19,6 +19,8 @@ BUSY_S = 10.0
 # Where the log was not copied into the file before it is as long, the commit that finds it so does it (`anchor_log`).
 CHECKPOINT_PAGES = 16_000
 
+CACHE_KIB = 16_384
+
 LEAVES_PER_ROW = 256
 LEAF_BYTES = 32
 
@@ -81,7 +83,7 @@ def checksum(*columns: str | int | bytes) -> int:
     return crc
 
 
-def checksum_of_texts(*columns: str | int) -> int:
+def checksum_of_texts(columns: tuple[str | int, ...]) -> int:
     """Return the same for columns without bytes, of which many rows are written at once, in half the time."""
     return zlib.crc32((_JOINED[len(columns)] % columns).encode())
 
@@ -134,6 +136,8 @@ def connect(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA synchronous = NORMAL")
             # A statement of many rows keeps the pages that it changes until it ends: beyond 64 kB, in a file.
             connection.execute("PRAGMA temp_store = MEMORY")
+            # A thousand requests, which are hashes, lie on nearly as many pages: what does not fit is written twice.
+            connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
             connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         except BaseException:
             connection.close()

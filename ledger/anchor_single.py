@@ -65,9 +65,9 @@ class Single:
         row = (
             known.size, known.head, known.checksum, then.size, then.head, then.checksum,
             place, leaves, checksum(place, leaves),
-            stream, end.version, end.position, hash_, checksum_of_texts(stream, end.version, end.position, hash_),
-            request, None if request is None else checksum_of_texts(request, end.position),
-            revision, None if revision is None else checksum_of_texts(revision, stream),
+            stream, end.version, end.position, hash_, checksum_of_texts((stream, end.version, end.position, hash_)),
+            request, None if request is None else checksum_of_texts((request, end.position)),
+            revision, None if revision is None else checksum_of_texts((revision, stream)),
         )  # fmt: skip
         with suppress(sqlite3.Error):  # also where the guard says no: who looks first finds out what is wrong
             if self._written_by_others() == self._version:

@@ -20,6 +20,7 @@ _MILLISECONDS_MAX = 2**48 - 1
 _PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
 _SHIFTS = range(100, -1, -10)
 _LOW_BITS = 15
+_LOW_MAX = (1 << _LOW_BITS) - 1
 
 
 def system_clock() -> datetime:
@@ -73,22 +74,28 @@ class UlidMint:
     def __init__(self, clock: Clock = system_clock) -> None:
         self._now = _system_milliseconds if clock is system_clock else partial(_milliseconds, clock)
         self._lock = threading.Lock()
-        self._last = -1 << _RANDOM_BITS  # before every moment that an id can name
-        self._high, self._beginning = -1, ""  # of many ids that are counted up, all but the last characters is the same
+        # The last id as its milliseconds, which are before every moment at first, the high bits, and the 15 low ones.
+        self._milliseconds, self._high, self._low = -1, 0, 0
+        self._beginning = ""  # of ids that are counted up, all but the last three characters is the same
 
     def __call__(self) -> str:
         with self._lock:
             milliseconds = self._now()
-            if milliseconds > self._last >> _RANDOM_BITS:
-                self._last = milliseconds << _RANDOM_BITS | int.from_bytes(_chance())
+            if milliseconds > self._milliseconds:
+                self._begin(milliseconds << _RANDOM_BITS | int.from_bytes(_chance()))
+            elif self._low < _LOW_MAX:
+                self._low += 1
             else:
-                self._last += 1
-            number = self._last
-            if number >> _LOW_BITS != self._high:
-                self._high = number >> _LOW_BITS
-                pairs = [_PAIRS[self._high >> shift & 1023] for shift in _SHIFTS]
-                self._beginning = f"{_ALPHABET[number >> 125]}{''.join(pairs)}"
-            return f"{self._beginning}{_PAIRS[number >> 5 & 1023]}{_ALPHABET[number & 31]}"
+                self._begin((self._high << _LOW_BITS | self._low) + 1)
+            return f"{self._beginning}{_PAIRS[self._low >> 5]}{_ALPHABET[self._low & 31]}"
+
+    def _begin(self, number: int) -> None:
+        """Go on with an id of another beginning."""
+        high = number >> _LOW_BITS
+        beginning = _ALPHABET[number >> 125] + "".join([_PAIRS[high >> shift & 1023] for shift in _SHIFTS])
+        # All at once: an interrupt in between would leave a beginning that was used with numbers that were used.
+        self._beginning, self._milliseconds = beginning, number >> _RANDOM_BITS
+        self._high, self._low = high, number & _LOW_MAX
 
 
 def _milliseconds(clock: Clock) -> int:

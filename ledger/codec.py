@@ -313,7 +313,7 @@ def _encode(value: Struct) -> bytes:
         raw = _encoder.encode(value)
     except UnicodeEncodeError:
         raw = None
-    if raw is None or _holds_nul(raw):
+    if raw is None or (_BACKSLASH in raw and _holds_nul(raw)):
         refuse(
             "VALIDATION_FAILED",
             "Texts are Unicode without NUL characters and without halves of surrogate pairs, and one of the texts of "

@@ -93,9 +93,7 @@ class Committer:
                 row = self._storing.lock(connection)
                 held = Held(connection, row, self._storing)
                 yield held
-                links = self._storing.commit(connection, held.stored)
-            if held.stored:
-                self._storing.take(held.stored, row, links)
+                held.end()
             if not more:
                 self._storing.keep()
 

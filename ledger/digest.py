@@ -28,6 +28,8 @@ _KEY_ID = "corrigenda 2026 key id v1"
 _LINKS = blake3(derive_key_context=_LINK)
 _STREAM_LINKS = blake3(derive_key_context=_STREAM_LINK)
 
+_encoded = msgspec.json.Encoder().encode
+
 
 def link(envelope: bytes) -> bytes:
     """Return the 32-byte link hash of an envelope: the event's hash, and the next event's `prev_b3`."""
@@ -107,7 +109,7 @@ class LedgerKeys(SealKey):
 
     def keyed(self, purpose: str, *parts: str) -> bytes:
         """Return the 32-byte look-up digest of `parts`, framed as a JSON array that begins with the purpose."""
-        return self._names.copy().update(_frame(purpose, *parts)).digest()
+        return self._names.copy().update(_encoded((purpose, *parts))).digest()
 
     def name(self, kind: str, parent: str, name: str) -> str:
         """Return the stream of a name: two processes that assign it meet in the same stream."""
@@ -156,7 +158,3 @@ class LedgerKeys(SealKey):
 
 def _derive(context: str, secret: bytes, ledger: str) -> bytes:
     return blake3(secret + ledger.encode(), derive_key_context=context).digest()
-
-
-def _frame(*parts: str) -> bytes:
-    return msgspec.json.encode(parts)

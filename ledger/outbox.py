@@ -5,15 +5,17 @@ row is drained.
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 from ledger.chain import Entry
 from ledger.corrections import CorrectionConfirmed, CorrectionRecorded, CorrectionRevoked, CorrectionSuperseded
 from ledger.governance import OutboxSkipped
-from ledger.message import Move, Values
+from ledger.message import Facts, Move, Values
 from ledger.store import QUERIES, Write
 
 PUT, REMOVE = "put", "remove"
+_OF_CORRECTIONS = (CorrectionRecorded, CorrectionConfirmed, CorrectionSuperseded, CorrectionRevoked)
 
 
 class Effect(NamedTuple):
@@ -52,8 +54,14 @@ def _tier(values: Values | None) -> str | None:
 
 def outbox_writes(entries: Sequence[Entry]) -> list[Write]:
     """Return the statements that store the effects of a group of entries, and what is given up in it."""
-    rows = [effect for entry in entries for effect in effects(entry)]
+    rows = [effect for entry in entries if _has_any(type(entry.envelope.facts)) for effect in effects(entry)]
     return [*_inserted(rows), *_skipped(entries)]
+
+
+@cache
+def _has_any(kind: type[Facts]) -> bool:
+    """Report whether an event of that type may have an effect."""
+    return kind in _OF_CORRECTIONS or "moves" in kind.__struct_fields__
 
 
 def _skipped(entries: Sequence[Entry]) -> list[Write]:

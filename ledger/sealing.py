@@ -123,11 +123,11 @@ class Sealer:
         first, head, ends = tip.head.size, tip.head, dict[str, StreamHead]()
         sealed: list[Sealed] = []
         for index, part in enumerate(prepared.parts):
-            end = ends.get(part.stream) or tip.end(part.stream)
-            facts = settled(part.event.facts, first)
-            one = self._seal(prepared.draft, index, part, end, head, facts, at)
+            stream = part.stream
+            end = ends.get(stream) or tip.ends.get(stream, NO_STREAM)
+            one = self._seal(prepared.draft, index, part, end, head, settled(part.event.facts, first), at)
             entry = one.recorded.entry
-            ends[part.stream] = StreamHead(end.version + 1, head.size, entry.stream_hash)
+            ends[stream] = StreamHead(end.version + 1, head.size, entry.stream_hash)
             head = Head(head.size + 1, entry.hash)
             sealed.append(one)
         tip.head = head

@@ -28,6 +28,7 @@ LOCK_TIMEOUT_MS = "5000"
 GAP_MAX = 5_000  # entries of others that are followed under the lock; more of them are followed before it
 LOCKED_GROUPS = 64  # after a lost race so many groups lock the head; each that met nobody takes eight off
 MET_NOBODY = 8
+LAST_OF_TIP = 5  # the column of `read_tip` that says where the last event is
 PART_APPENDS = 250  # of a page: the server works for them while the next ones are asked for and sealed
 
 Connection = psycopg.Connection[Row]
@@ -109,32 +110,49 @@ class Storing:
             tip = Tip(head, ends) if tip is None else Tip(tip.head, ends | tip.ends)
             yield [self._sealer.seal(prepare(draft), tip, at) for draft in part]
 
-    def write(self, connection: Connection, row: HeadRow, drafts: Iterable[Draft]) -> list[list[Sealed]]:
+    def write(
+        self, connection: Connection, row: HeadRow, drafts: Iterable[Draft], *, last: bool = False
+    ) -> list[list[Sealed]]:
         """Store drafts on the walk's head inside the caller's transaction, and return each one's entries.
 
         While the server stores a part of them, the next part is asked for and sealed; while it stores the last ones,
-        the anchor is given what was stored before.
+        the anchor is given what was stored before. What is the `last` of the transaction is committed behind them, in
+        the same flush, and taken over.
         """
         written: list[list[Sealed]] = []
+        links: list[Link] = []
 
         def parts() -> Iterator[list[Write]]:
             for part in self.seal(drafts):
                 written.extend(part)
                 yield self._writes(row, [*chain.from_iterable(part)])
+            if last:
+                yield [_COMMIT]
+
+        def meanwhile() -> None:
+            self.keep()
+            if last:
+                links.extend(Link.of(item.entry) for item in chain.from_iterable(written))
 
         try:
-            self._on(connection).stream(parts(), self.keep)
+            self._on(connection).stream(parts(), meanwhile)
         except psycopg.Error as error:
             if classify(error) is Failure.REFUSED:
                 raise meaning(error, row.seq + 1) from error
             raise
+        if last and written:
+            self.take([*chain.from_iterable(written)], row, links)
         return written
 
-    def commit(self, connection: Connection, sealed: Sequence[Sealed]) -> list[Link]:
-        """Commit the caller's transaction. While the server sees to it, make the links of what was stored in it."""
+    def commit(self, connection: Connection, row: HeadRow, sealed: Sequence[Sealed]) -> None:
+        """Commit the caller's transaction, and take over what was stored in it, on the head row `row`.
+
+        While the server sees to it, the links are made.
+        """
         links: list[Link] = []
         self._on(connection).run([_COMMIT], lambda: links.extend(Link.of(item.entry) for item in sealed))
-        return links
+        if sealed:
+            self.take(sealed, row, links)
 
     def take(self, sealed: Sequence[Sealed], row: HeadRow, links: Sequence[Link] = ()) -> None:
         """Take over entries that were committed on the head row `row`; to `keep` them is the next thing to do."""
@@ -174,7 +192,7 @@ class Storing:
         """Lock the head, follow what others have appended, and commit on that."""
         after = self._ledger.walk.position
         try:
-            row, page = self._locked(flush, after, [_BEGIN, self._enter], meanwhile)
+            row, page, _ = self._locked(flush, after, before=[_BEGIN, self._enter], meanwhile=meanwhile)
             if len(page) == GAP_MAX:  # too much to be followed while everybody waits
                 self._roll_back(flush)
                 self._ledger.catch_up()
@@ -192,24 +210,34 @@ class Storing:
 
     def lock(self, connection: Connection) -> HeadRow:
         """Lock the head inside the caller's transaction, follow what others have appended, and return its row."""
-        row, page = self._locked(self._on(connection), self._ledger.walk.position)
+        tip = Write(QUERIES["read_tip"], {"ledger": self.store.ledger})
+        row, page, (found,) = self._locked(self._on(connection), self._ledger.walk.position, behind=[tip])
+        last = integer(found.get_value(0, LAST_OF_TIP))
         if len(page) == GAP_MAX:
             row, page = self._ledger.catch_up_with(self.store), []
         self._follow(row, page)
-        _, last, *_ = self.store.tip(row.seq, 1)
         if last > row.seq:
             raise broken(row.seq + 1, "chain", "nothing above the head", "an entry")
         return row
 
     def _locked(
-        self, flush: Flush, after: int, before: Sequence[Write] = (), meanwhile: Callable[[], None] | None = None
-    ) -> tuple[HeadRow, list[Stored]]:
-        """Lock the head in one flush, behind what comes `before`; return its row and the entries above a position."""
+        self,
+        flush: Flush,
+        after: int,
+        *,
+        before: Sequence[Write] = (),
+        behind: Sequence[Write] = (),
+        meanwhile: Callable[[], None] | None = None,
+    ) -> tuple[HeadRow, list[Stored], list[PGresult]]:
+        """Lock the head in one flush; return its row, the entries above a position, and what was asked `behind` them.
+
+        What comes `before` it opens the transaction.
+        """
         ledger = self.store.ledger
         gap = {"ledger": ledger, "after": after, "until": after + GAP_MAX}
-        writes = [*before, Write(QUERIES["lock_head"], {"ledger": ledger}), Write(QUERIES["read_gap"], gap)]
-        *_, locked, found = flush.run(writes, meanwhile)
-        return _head_row(locked), _page(found)
+        lock = [Write(QUERIES["lock_head"], {"ledger": ledger}), Write(QUERIES["read_gap"], gap)]
+        locked, found, *further = flush.run([*before, *lock, *behind], meanwhile)[len(before) :]
+        return _head_row(locked), _page(found), further
 
     def _follow(self, row: HeadRow, page: Sequence[Stored]) -> None:
         """Follow entries that were read under the lock, and hold the head row against them."""
@@ -275,6 +303,7 @@ class Held:
     def __init__(self, connection: Connection, row: HeadRow, storing: Storing) -> None:
         self.row = row
         self.stored: list[Sealed] = []
+        self._is_committed = False
         self._connection = connection
         self._storing = storing
 
@@ -283,14 +312,22 @@ class Held:
         ((sealed,),) = self._storing.seal([draft])
         return [item.recorded for item in sealed]
 
-    def store(self, drafts: Iterable[Draft]) -> list[list[Recorded]]:
+    def store(self, drafts: Iterable[Draft], *, last: bool = False) -> list[list[Recorded]]:
         """Store a page of appends, once per hold; they are committed when the block ends.
 
         They are asked for a few at a time, and the server works meanwhile. If that raises, all of it is undone.
+        Where they are the `last` thing that the block does, they are committed here: nobody waits for the server twice,
+        and what the block raises behind them undoes nothing.
         """
-        groups = self._storing.write(self._connection, self.row, drafts)
+        groups = self._storing.write(self._connection, self.row, drafts, last=last)
+        self._is_committed = last
         self.stored = [*chain.from_iterable(groups)]
         return [[item.recorded for item in group] for group in groups]
+
+    def end(self) -> None:
+        """Commit what was stored, unless that is done."""
+        if not self._is_committed:
+            self._storing.commit(self._connection, self.row, self.stored)
 
 
 def _streams(drafts: Iterable[Draft]) -> set[str]:

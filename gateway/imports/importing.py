@@ -90,7 +90,7 @@ class PepImport:
         acts = [step for step in steps if not isinstance(step, BadRow)]
         with self._writer.hold(more=True) as (held, page):
             known = self._ledger.walk.carried_out(self._request(act.key) for act in acts)
-            held.store(self._decided(page, steps, known.keys(), self._behind(acts)))
+            held.store(self._decided(page, steps, known.keys(), self._behind(acts)), last=True)
 
     def _decided(self, page: Page, steps: Sequence[Step], known: Set[str], behind: Set[int]) -> Iterator[Draft]:
         """Yield the appends of a page of steps, each decided when it is asked for."""

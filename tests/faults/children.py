@@ -84,6 +84,7 @@ class Watched:
 MOMENTS: dict[str, tuple[object, str, bool]] = {
     "while deciding": (Page, "begin", True),
     "before the append": (storing, "group_writes", False),
+    "before the last part": (storing, "group_writes", True),
     "before the commit": (Storing, "write", True),
     "after the commit": (Storing, "take", False),
     "between pages": (Storing, "take", True),

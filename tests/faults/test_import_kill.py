@@ -17,7 +17,7 @@ from tests.roles import as_writer
 POINTS = [
     ("while deciding", STEPS_PER_PAGE + STEPS_PER_PAGE // 2, 1),
     ("before the append", 1, 0),
-    ("before the commit", 2, 1),
+    ("before the last part", 4, 1),  # of the two that each page has
     ("after the commit", 2, 2),
     ("between pages", 1, 1),
 ]

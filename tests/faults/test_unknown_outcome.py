@@ -324,6 +324,26 @@ def test_a_caller_alone_is_told_that_the_outcome_is_unknown(
     once(appends, ledger_url, 3)
 
 
+# ---------------------------------------------------------------- a page that is committed with its last part
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_a_last_page_whose_commit_or_its_answer_was_lost(
+    appends: Appends, proxy: Proxy, ledger_url: str, *, reached: bool
+) -> None:
+    """RC-22, XC-01: given a page whose one flush was lost either way, unknown is what is said; it is stored once."""
+    with refused("UNAVAILABLE") as refusal, appends.committer.hold(more=True) as held:
+        proxy.cut("to the client" if reached else "to the server", 40)
+        held.store([appends.draft("s", key="k", reads={"s": 0})], last=True)
+
+    assert "is not known" in refusal.error.message
+    if reached:
+        assert until(lambda: on_stream(ledger_url, "s")) == [3]
+    retried = appends.submit("s", key="k", reads={"s": 0}).result(DEADLINE_S)
+    assert (replayed(retried) if reached else positions(retried)[0]) == 3
+    once(appends, ledger_url, 3)
+
+
 # ---------------------------------------------------------------- as a caller sees it
 
 

@@ -100,6 +100,20 @@ def test_a_row_that_nobody_wrote_stops_all_appends_at_once(
     assert appends.store("s") == [at]
 
 
+@pytest.mark.parametrize("above", [2, storing.GAP_MAX + 2])
+def test_who_holds_the_head_is_told_of_an_event_above_it(appends: Appends, ledger_url: str, above: int) -> None:
+    """XC-03: given an event above the head, near or far, whoever locks it is told, and decides nothing."""
+    at = last_position(ledger_url) + above
+    tamper(ledger_url, (PLANT["event"], [at]))
+    with refused("INTEGRITY_BROKEN") as refusal, appends.committer.hold():
+        raise AssertionError("it was given the head")
+    assert refusal.details["position"] == last_position(ledger_url) + 1
+
+    tamper(ledger_url, ("DELETE FROM corrigenda.event WHERE seq = %s", [at]))
+    with appends.committer.hold() as held:
+        assert len(held.store([appends.draft("s")])) == 1
+
+
 def test_a_row_under_another_streams_name_stops_only_that_stream(appends: Appends, ledger_url: str) -> None:
     """XC-03: given a row relabelled to where a stream goes on, it is INTEGRITY_BROKEN there, and there alone."""
     (at,) = appends.store("s")

@@ -83,6 +83,28 @@ def test_a_held_page_that_fails_leaves_nothing(appends: Appends, ledger_url: str
     assert appends.store("s") == [1]
 
 
+def test_the_last_page_of_a_hold_is_committed_with_it(appends: Appends, ledger_url: str) -> None:
+    """XC-01: given a page that is the last thing a block does, what the block raises behind it undoes nothing."""
+    drafts = [appends.draft(f"s{number % 7}") for number in range(storing.PART_APPENDS + 10)]
+    with pytest.raises(RuntimeError), appends.committer.hold() as held:
+        held.store(drafts, last=True)
+        assert last_position(ledger_url) == len(drafts)
+        assert appends.ledger.walk.head.size == len(drafts) + 1
+        raise RuntimeError("too late")
+
+    assert transactions(ledger_url) == [[*range(1, len(drafts) + 1)]]
+    assert appends.store("s0") == [len(drafts) + 1]
+
+
+def test_a_hold_whose_last_page_is_empty_lets_go_of_the_head(appends: Appends, ledger_url: str) -> None:
+    """Given a last page of nothing, nothing is stored, and the next append is."""
+    with appends.committer.hold() as held:
+        assert held.store([], last=True) == []
+
+    assert last_position(ledger_url) == 0
+    assert appends.store("s") == [1]
+
+
 def refusal_of(appends: Appends, draft: Draft) -> tuple[str, int | None, bool]:
     """Submit an append that is refused at once, and return what the refusal says to programs."""
     try:
@@ -104,27 +126,31 @@ def test_a_held_page_of_several_parts_is_one_transaction(appends: Appends, ledge
     assert appends.store("s0") == [last + 1]
 
 
+@pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("bad", [0, storing.PART_APPENDS - 1, storing.PART_APPENDS, 2 * storing.PART_APPENDS])
-def test_a_held_page_with_one_that_is_too_large_leaves_nothing(appends: Appends, ledger_url: str, bad: int) -> None:
+def test_a_held_page_with_one_that_is_too_large_leaves_nothing(
+    appends: Appends, ledger_url: str, bad: int, *, last: bool
+) -> None:
     """Given a page in whose parts one envelope is too large, then all of it is refused, and the next is stored."""
     drafts = [
         appends.draft("s", kind="k" * ENVELOPE_BYTES_MAX if number == bad else "user")
         for number in range(2 * storing.PART_APPENDS + 1)
     ]
     with refused("PAYLOAD_TOO_LARGE"), appends.committer.hold() as held:
-        held.store(drafts)
+        held.store(drafts, last=last)
 
     assert last_position(ledger_url) == 0
     assert appends.store("s") == [1]
 
 
-def test_a_page_with_more_to_come_is_anchored_with_the_next(appends: Appends) -> None:
+@pytest.mark.parametrize("last", [False, True])
+def test_a_page_with_more_to_come_is_anchored_with_the_next(appends: Appends, *, last: bool) -> None:
     """Given pages with more to come, the anchor has each once the next is committed, and the last once it is asked."""
     anchor = appends.ledger.walk.anchor
     reached: list[int] = []
     for _ in range(3):
         with appends.committer.hold(more=True) as held:
-            held.store([appends.draft("s"), appends.draft("t")])
+            held.store([appends.draft("s"), appends.draft("t")], last=last)
         reached.append(anchor.state().size)
     assert (reached, appends.ledger.walk.head.size) == ([1, 3, 5], 7)
 
@@ -140,8 +166,11 @@ def test_an_append_behind_a_page_is_answered_when_the_anchor_holds_both(appends:
     assert appends.ledger.walk.anchor.state().size == 3
 
 
+@pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("made", [0, 1, storing.PART_APPENDS, 2 * storing.PART_APPENDS + 1])
-def test_a_page_that_cannot_be_decided_to_its_end_leaves_nothing(appends: Appends, ledger_url: str, made: int) -> None:
+def test_a_page_that_cannot_be_decided_to_its_end_leaves_nothing(
+    appends: Appends, ledger_url: str, made: int, *, last: bool
+) -> None:
     """XC-01: given appends that are decided while others are stored, when that fails, nothing is there."""
 
     def decided() -> Iterator[Draft]:
@@ -150,7 +179,7 @@ def test_a_page_that_cannot_be_decided_to_its_end_leaves_nothing(appends: Append
         raise RuntimeError("cannot decide")
 
     with pytest.raises(RuntimeError, match="cannot decide"), appends.committer.hold() as held:
-        held.store(decided())
+        held.store(decided(), last=last)
 
     assert last_position(ledger_url) == 0
     assert appends.store("s") == [1]
