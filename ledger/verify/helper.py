@@ -4,6 +4,8 @@ It is told through a pipe which ledger to read and which pages to look at, and a
 nothing, and writes nothing anywhere. It ends when it is not told anything more, so when whoever began it is gone.
 """
 
+import gc
+import os
 import signal
 import struct
 import sys
@@ -101,11 +103,16 @@ def _read_ahead(told: IO[bytes], store: Store, pages: "SimpleQueue[_Read | str |
     except (CorrigendaError, psycopg.Error) as error:
         pages.put(" ".join(str(error).split())[:300])
     finally:
-        pages.put(None)
-        store.database.close()
+        try:
+            store.database.close()
+        finally:
+            pages.put(None)
 
 
 def main() -> None:
     """Serve whoever began this process, through its standard input and output."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for whoever reads the ledger, and ends the input
+    gc.freeze()
+    gc.enable()
     serve(sys.stdin.buffer, sys.stdout.buffer)
+    os._exit(0)  # nothing is left to be written, and whoever began this process waits for its end

@@ -19,11 +19,9 @@ from ledger.verify.entries import Ledger
 from ledger.verify.gone import Sought
 from ledger.verify.pages import FIRST_SIZE, pages, read, upto
 from ledger.verify.reading import Reading
-from ledger.verify.report import CHECKS, LATER, Check, Findings, Report, exit_of
+from ledger.verify.report import CHECKS, LATER, Check, Findings, Progress, Report, exit_of
 from ledger.verify.resuming import CannotResume, check_beginnings, start_at
 from ledger.verify.sharing import Sharing
-
-Progress = Callable[[int, int], None]
 
 _NO_KEY = "the ledger key cannot be read, so no seal could be checked; restore the key file from its backup"
 _FOREIGN_KEY = "no seal was made with the key that was given, so none could be checked; give this ledger's own key"
