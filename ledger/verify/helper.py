@@ -21,7 +21,7 @@ from ledger.digest import SealKey
 from ledger.errors import CorrigendaError
 from ledger.store import Database, Store
 from ledger.verify.entries import Ledger
-from ledger.verify.pages import Page, read
+from ledger.verify.pages import Page, read, short_turns
 from ledger.verify.stretch import Stretch, stretch_of
 
 _SIZE = struct.Struct("!I")
@@ -114,5 +114,6 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for whoever reads the ledger, and ends the input
     gc.freeze()
     gc.enable()
-    serve(sys.stdin.buffer, sys.stdout.buffer)
+    with short_turns():
+        serve(sys.stdin.buffer, sys.stdout.buffer)
     os._exit(0)  # nothing is left to be written, and whoever began this process waits for its end

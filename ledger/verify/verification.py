@@ -17,7 +17,7 @@ from ledger.verify.beside import Beside
 from ledger.verify.course import Start
 from ledger.verify.entries import Ledger
 from ledger.verify.gone import Sought
-from ledger.verify.pages import FIRST_SIZE, pages, read, upto
+from ledger.verify.pages import FIRST_SIZE, pages, read, short_turns, upto
 from ledger.verify.reading import Reading
 from ledger.verify.report import CHECKS, LATER, Check, Findings, Progress, Report, exit_of
 from ledger.verify.resuming import CannotResume, check_beginnings, start_at
@@ -82,7 +82,8 @@ class Verification:
             self._head = self._read_head()
             whole = self._check_range()
             reading = self._reading(self._start(whole))
-            self._read(reading)
+            with short_turns():
+                self._read(reading)
             if whole:
                 self._check_end(reading)
         except CorrigendaError as error:
