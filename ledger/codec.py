@@ -255,8 +255,10 @@ def scan_envelopes(raws: Sequence[bytes]) -> list[Envelope] | None:
             envelope = decoder.decode(raw)
             if envelope.type != tag or envelope.schema != SCOPE_SCHEMA or envelope.v != FORMAT_VERSION:
                 return None
-            _check_values(envelope)
+            _check_fields(envelope)
             found.append(envelope)
+        for at in {envelope.at for envelope in found}:  # a group that is committed has one
+            _check_time(at)
     except (NotCanonical, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     return found if _are_canonical(found, raws, ENVELOPE_BYTES_MAX) else None
@@ -362,6 +364,11 @@ def _parse(decoder: "msgspec.json.Decoder[_StructT]", raw: bytes | msgspec.Raw) 
 
 def _check_values(found: _RawEnvelope | Envelope) -> None:
     """Refuse what has the right types and is nothing that an envelope can say."""
+    _check_fields(found)
+    _check_time(found.at)
+
+
+def _check_fields(found: _RawEnvelope | Envelope) -> None:
     if not found.op_index < found.op_count:
         raise NotCanonical("an entry beyond the end of its append")
     if (found.payload_len is None) != (found.payload_sha256 is None):
@@ -372,10 +379,13 @@ def _check_values(found: _RawEnvelope | Envelope) -> None:
         raise NotCanonical("a stream of another kind")
     if found.request_fp is not None and not _is_hex(found.request_fp):
         raise NotCanonical("a digest that is not hex")
-    if not _TIME.fullmatch(found.at):
-        raise NotCanonical("a time in another form")
     if found.subjects and list(found.subjects) != sorted(set(found.subjects)):
         raise NotCanonical("subjects in another order")
+
+
+def _check_time(at: str) -> None:
+    if not _TIME.fullmatch(at):
+        raise NotCanonical("a time in another form")
 
 
 def _is_hex(text: str) -> bool:
