@@ -90,15 +90,14 @@ class Buckets(Generic[RecordT]):
             yield from self._decoder.decode(block)
 
     def _spill(self) -> None:
-        everything = bytearray()
         with _room():
             place = self._file.seek(0, os.SEEK_END)
             for blocks, held in zip(self._blocks, self._held, strict=True):
-                before = len(everything)
-                self._encoder.encode_into(held, everything, before)
-                blocks.append((place + before, len(everything) - before))
+                block = self._encoder.encode(held)
+                self._file.write(block)
+                blocks.append((place, len(block)))
+                place += len(block)
                 held.clear()
-            self._file.write(everything)
             self._file.flush()
         self._count = 0
 

@@ -98,6 +98,7 @@ def serve(told: IO[bytes], said: IO[bytes]) -> None:
 def _read_ahead(told: IO[bytes], store: Store, pages: "SimpleQueue[_Read | str | None]") -> None:
     """Read each page that is told of while those before it are checked."""
     try:
+        store.expect_pages()
         while (span := receive(told, Span)) is not None:
             pages.put(_Read(span, read(store, span.first - 1, span.last - span.first + 1)))
     except (CorrigendaError, psycopg.Error) as error:

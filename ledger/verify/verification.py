@@ -165,6 +165,8 @@ class Verification:
             if self._wish.progress is not None:
                 self._wish.progress(reading.events, reading.events if end is None else end - first + 1)
 
+        if end is not None and end - first + 1 >= sharing.SHARED_MIN:
+            self._store.expect_pages()
         if end is not None and self._may_share(end - first + 1):
             self._read_shared(reading, end, told)
         for page in pages(self._store, reading.next, end):
