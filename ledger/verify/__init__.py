@@ -2,9 +2,9 @@
 
 Made to be believed when nothing else is: it reads the tables themselves, never through the walk, and bad data never
 stops it. Each check reports its first bad position. `reading` is the pass; `pages` feeds it, `entries` looks at one
-entry by itself, `course` at those that follow each other, `aside` remembers what went before in constant memory,
-`beside` holds the anchor against it, and `resuming` says when the pass may begin at a checkpoint. `sharing` lets a
-second process look at pages, as `stretch` has it.
+entry by itself, `course` at those that follow each other, `glance` at some of them together, `aside` remembers what
+went before in constant memory, `beside` holds the anchor against it, and `resuming` says when the pass may begin at a
+checkpoint. `sharing` lets a second process look at pages, as `stretch` has it.
 """
 
 from collections.abc import Callable

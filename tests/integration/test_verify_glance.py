@@ -3,11 +3,14 @@
 That reports are the same whatever was tampered with is held by all tests that verify through `tests.sharing`.
 """
 
+import sys
+
 import pytest
 
 from ledger.chain import Envelope
 from ledger.verify import course, verify
 from ledger.verify.glance import Glance, Place
+from ledger.verify.pages import TURN_S, short_turns
 from tests.tampering import Tampering, failed
 
 FEW = 3
@@ -43,3 +46,14 @@ def test_only_the_unsound_are_looked_at_closely(tampering: Tampering, glances: l
     report = verify(tampering.store, tampering.keys, processes=1)
     assert failed(report) == {"payloads": 4}
     assert [one is None for one in glances] == [True, True, False]
+
+
+def test_short_turns_last_as_long_as_anybody_reads() -> None:
+    """The last of several verifications gives back what the program had, and one that fails does too."""
+    before = sys.getswitchinterval()
+    with pytest.raises(KeyError), short_turns():
+        with short_turns():
+            assert sys.getswitchinterval() == pytest.approx(TURN_S)
+        assert sys.getswitchinterval() == pytest.approx(TURN_S)
+        raise KeyError
+    assert sys.getswitchinterval() == before > TURN_S
