@@ -139,9 +139,20 @@ def one_pass(url: str, home: Path, ledger: str, *, alone: bool) -> dict[str, Any
         report = verify(store, keys, processes=1 if alone else None)
         took, worked = time.perf_counter() - began, _worked() - worked
     assert report.ok and report.checks["chain"].why is None, msgspec.to_builtins(report.checks)
-    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
-    peak = (kilobytes + sum(memory.values())) / 1024
+    peak = (_own_peak() + sum(memory.values())) / 1024
     return {"events": report.events, "rate": report.events / took, "own_rate": report.events / worked, "peak_mb": peak}
+
+
+def _own_peak() -> int:
+    """Return this process's peak memory in KiB; what `getrusage` says may be that of the process that began it."""
+    with suppress(OSError):
+        return _peak(Path("/proc/self/status"))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
+
+
+def _peak(status: Path) -> int:
+    _, _, rest = status.read_text().partition("VmHWM:")
+    return int(rest.split()[0]) if rest else 0  # a process that has just ended has none
 
 
 def _worked() -> float:
@@ -159,8 +170,7 @@ def children() -> Generator[dict[int, int]]:
         while not is_over.wait(WATCHED_EVERY_S):
             for child in (int(one) for path in TASKS.glob("*/children") for one in path.read_text().split()):
                 with suppress(OSError):  # it has ended
-                    _, _, rest = Path(f"/proc/{child}/status").read_text().partition("VmHWM:")
-                    peaks[child] = int(rest.split()[0]) if rest else peaks.get(child, 0)  # it has just ended
+                    peaks[child] = _peak(Path(f"/proc/{child}/status")) or peaks.get(child, 0)
 
     watcher = threading.Thread(target=watch)
     watcher.start()

@@ -5,6 +5,7 @@ could be written in two ways is refused.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Generic, TypeVar, cast
 
 import msgspec
@@ -121,7 +122,6 @@ _NUL = b"\\u0000"
 _BACKSLASH = b"\\"
 _END = b'","v":1}'  # what every envelope of this version ends with, after its type
 _Hash = Annotated[str, Meta(min_length=64, max_length=64)]  # what it is compared with is hex
-_HEX = re.compile("[0-9a-f]{64}")
 _TIME = re.compile(
     r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z"
 )
@@ -242,6 +242,28 @@ def scan_envelope(raw: bytes) -> Envelope:
     return decode_envelope(raw)  # which says what is wrong with it
 
 
+def scan_envelopes(raws: Sequence[bytes]) -> list[Envelope] | None:
+    """Parse many envelopes as `scan_envelope` does; None if that would refuse one of them, or look twice at it."""
+    found: list[Envelope] = []
+    type_of, until = _typed.get, -len(_END)
+    try:
+        for raw in raws:
+            known = type_of(raw[raw.rfind(b'"', 0, until) + 1 : until])
+            if known is None:
+                return None
+            tag, decoder = known
+            envelope = decoder.decode(raw)
+            if envelope.type != tag or envelope.schema != SCOPE_SCHEMA or envelope.v != FORMAT_VERSION:
+                return None
+            _check_fields(envelope)
+            found.append(envelope)
+        for at in {envelope.at for envelope in found}:  # a group that is committed has one
+            _check_time(at)
+    except (NotCanonical, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return found if _are_canonical(found, raws, ENVELOPE_BYTES_MAX) else None
+
+
 def decode_facts(tag: str, raw: bytes) -> Facts:
     """Parse the facts of an event of type `tag` strictly, as they stand in an envelope; else NotCanonical."""
     if tag not in _facts:
@@ -277,6 +299,15 @@ def is_payload(tag: str, body: bytes) -> bool:
         return _encoder.encode(_payloads[tag].decode(body)) == body and _is_sound(body, PAYLOAD_BYTES_MAX)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
+
+
+def are_payloads(tags: Sequence[str], bodies: Sequence[bytes]) -> bool:
+    """Report whether each of the bytes are the canonical form of a payload of an event of the type beside them."""
+    try:
+        found = [_payloads[tag].decode(body) for tag, body in zip(tags, bodies, strict=True)]
+    except (KeyError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return _are_canonical(found, bodies, PAYLOAD_BYTES_MAX)
 
 
 def read_entry(raw: bytes, seal: bytes, *, position: int) -> Entry:
@@ -333,6 +364,11 @@ def _parse(decoder: "msgspec.json.Decoder[_StructT]", raw: bytes | msgspec.Raw) 
 
 def _check_values(found: _RawEnvelope | Envelope) -> None:
     """Refuse what has the right types and is nothing that an envelope can say."""
+    _check_fields(found)
+    _check_time(found.at)
+
+
+def _check_fields(found: _RawEnvelope | Envelope) -> None:
     if not found.op_index < found.op_count:
         raise NotCanonical("an entry beyond the end of its append")
     if (found.payload_len is None) != (found.payload_sha256 is None):
@@ -341,12 +377,22 @@ def _check_values(found: _RawEnvelope | Envelope) -> None:
         raise NotCanonical("half of a request's digests")
     if not found.stream.startswith(_STREAMS.get(found.type, "")):
         raise NotCanonical("a stream of another kind")
-    if found.request_fp is not None and not _HEX.fullmatch(found.request_fp):
+    if found.request_fp is not None and not _is_hex(found.request_fp):
         raise NotCanonical("a digest that is not hex")
-    if not _TIME.fullmatch(found.at):
-        raise NotCanonical("a time in another form")
     if found.subjects and list(found.subjects) != sorted(set(found.subjects)):
         raise NotCanonical("subjects in another order")
+
+
+def _check_time(at: str) -> None:
+    if not _TIME.fullmatch(at):
+        raise NotCanonical("a time in another form")
+
+
+def _is_hex(text: str) -> bool:
+    try:
+        return bytes.fromhex(text).hex() == text
+    except ValueError:
+        return False
 
 
 def _check_opening(envelope: Envelope, facts: LedgerOpened) -> None:
@@ -369,6 +415,16 @@ def _check_canonical(value: Struct, raw: bytes) -> None:
         raise NotCanonical("the same in another spelling")
     if _holds_nul(raw):
         raise NotCanonical("a NUL character in a text")
+
+
+def _are_canonical(values: Sequence[Struct], raws: Sequence[bytes], limit: int) -> bool:
+    """Report whether each of the bytes are the canonical form of the value beside them.
+
+    Encoded as lines they are compared at once: a line of ours holds no line break, so where there are as many breaks
+    as values each of the bytes is a line.
+    """
+    lines = b"\n".join([*raws, b""])
+    return _encoder.encode_lines(values) == lines and max(map(len, raws), default=0) <= limit and not _holds_nul(lines)
 
 
 def _is_sound(raw: bytes, limit: int) -> bool:

@@ -177,6 +177,10 @@ WHERE ledger = %(ledger)s::text AND seq > %(after)s::bigint AND seq <= %(until)s
 SELECT seq, salt, body FROM corrigenda.payload
 WHERE ledger = %(ledger)s::text AND seq > %(after)s::bigint AND seq <= %(until)s::bigint ORDER BY seq
 
+-- name: large_row
+-- A row that is read for its size alone: libpq keeps a buffer as large as the largest one.
+SELECT repeat(' ', 262144)
+
 -- name: next_position
 -- Where the ledger goes on after a range that holds nothing; null at its end.
 SELECT min(seq) FROM corrigenda.event WHERE ledger = %(ledger)s::text AND seq > %(after)s::bigint

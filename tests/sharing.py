@@ -1,4 +1,4 @@
-"""Shared hands: a verification that is made twice, by one reader and by two, and has to say the same."""
+"""Shared hands: a verification that is made by one reader, in two ways, and by two, and has to say the same."""
 
 import os
 import threading
@@ -17,13 +17,20 @@ PAGE = 2
 
 
 def verify(store: Store, *given: Any, **also: Any) -> Report:  # Any: what `ledger.verify.verify` is given
-    """Return the report of one reader; two readers, with pages of two events, must come to the same."""
-    alone = verification.verify(store, *given, processes=1, **also)
+    """Return the report of one reader who looks closely at each entry; others must come to the same.
+
+    They are one who looks at three entries at a glance, and two, with pages of two.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ledger.verify.course.glance", Mock(return_value=None))
+        closely = verification.verify(store, *given, processes=1, **also)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ledger.verify.course.AT_ONCE", 3)
+        assert verification.verify(store, *given, processes=1, **also) == closely
         short_pages(patch)
         patch.setattr(sharing, "helper", in_a_thread)
-        assert verification.verify(store, *given, processes=2, **also) == alone
-    return alone
+        assert verification.verify(store, *given, processes=2, **also) == closely
+    return closely
 
 
 def short_pages(patch: pytest.MonkeyPatch, size: int = PAGE) -> None:

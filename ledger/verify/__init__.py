@@ -2,23 +2,25 @@
 
 Made to be believed when nothing else is: it reads the tables themselves, never through the walk, and bad data never
 stops it. Each check reports its first bad position. `reading` is the pass; `pages` feeds it, `entries` looks at one
-entry by itself, `course` at those that follow each other, `aside` remembers what went before in constant memory,
-`beside` holds the anchor against it, and `resuming` says when the pass may begin at a checkpoint. `sharing` lets a
-second process look at pages, as `stretch` has it.
+entry by itself, `course` at those that follow each other, `glance` at some of them together, `aside` remembers what
+went before in constant memory, `beside` holds the anchor against it, and `resuming` says when the pass may begin at a
+checkpoint. `sharing` lets a second process look at pages, as `stretch` has it.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import psycopg
 
-from ledger.anchor import Anchor, Unusable
 from ledger.chain import Envelope
 from ledger.digest import LedgerKeys
 from ledger.errors import failure
 from ledger.store import Store
 from ledger.verify.aside import Aside
-from ledger.verify.report import CHAIN_BROKEN, CHECKPOINT_MISMATCH, CHECKS, NOT_VERIFIED, Check, Report
-from ledger.verify.verification import Progress, Verification, Wish
+from ledger.verify.report import CHAIN_BROKEN, CHECKPOINT_MISMATCH, CHECKS, NOT_VERIFIED, Check, Progress, Report
+
+if TYPE_CHECKING:
+    from ledger.anchor import Anchor, Unusable
 
 __all__ = [
     "CHAIN_BROKEN", "CHECKPOINT_MISMATCH", "CHECKS", "NOT_VERIFIED", "Check", "Progress", "Report", "verify",
@@ -30,7 +32,7 @@ def verify(
     keys: LedgerKeys | None,
     origin: str | None = None,
     *,
-    anchor: Anchor | Unusable | None = None,
+    anchor: "Anchor | Unusable | None" = None,
     first: int = 0,
     last: int | None = None,
     progress: Progress | None = None,
@@ -50,6 +52,8 @@ def verify(
     processors; `processes` says how many. Errors: VALIDATION_FAILED (no such range, or a checkpoint for a part of the
     ledger), UNAVAILABLE (the database does not answer, or there is no room for a temporary file).
     """
+    from ledger.verify.verification import Verification, Wish  # the second process looks at pages, and needs none of it
+
     wish = Wish(first, last, progress, checkpoint, since, witness, processes)
     try:
         with Aside() as aside:

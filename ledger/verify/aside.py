@@ -7,7 +7,7 @@ as all the hashing, and several times that for streams named by hashes (benchmar
 """
 
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from tempfile import TemporaryFile
 from typing import IO, Generic, NamedTuple, Self, TypeVar
@@ -68,27 +68,26 @@ class Buckets(Generic[RecordT]):
         self._count = 0
         self._blocks: list[list[tuple[int, int]]] = [[] for _ in range(BUCKETS)]
 
-    def add(self, keyed: Iterable[tuple[str | bytes, RecordT]]) -> None:
+    def add(self, keys: Iterable[str | bytes], records: Collection[RecordT]) -> None:
         """Take records with their keys. Python's hash of a key is salted, so nobody can fill one bucket on purpose."""
         held = self._held
-        for key, record in keyed:
-            held[hash(key) % BUCKETS].append(record)
-            self._count += 1
+        for place, record in zip(map(hash, keys), records, strict=True):
+            held[place % BUCKETS].append(record)
+        self._count += len(records)
         if self._count > HELD_MAX:
             self._spill()
 
-    def __iter__(self) -> Iterator[Iterator[RecordT]]:
+    def __iter__(self) -> Iterator[list[RecordT]]:
         """Yield each bucket's records."""
         for blocks, held in zip(self._blocks, self._held, strict=True):
-            yield self._records(blocks, held)
+            yield [*self._records(blocks), *held]
 
-    def _records(self, blocks: list[tuple[int, int]], held: list[RecordT]) -> Iterator[RecordT]:
+    def _records(self, blocks: list[tuple[int, int]]) -> Iterator[RecordT]:
         for place, size in blocks:
             with _room():
                 self._file.seek(place)
                 block = self._file.read(size)
             yield from self._decoder.decode(block)
-        yield from held
 
     def _spill(self) -> None:
         with _room():
@@ -119,8 +118,8 @@ class Aside:
 
     def keep(self, parts: dict[str, Part], requests: list[Request]) -> None:
         """Keep what a page held: the part of each stream, and each request with its position."""
-        self._parts.add(parts.items())
-        self._requests.add((record.request, record) for record in requests)
+        self._parts.add(parts, parts.values())
+        self._requests.add([record.request for record in requests], requests)
 
     def breaks(self, *, whole: bool) -> Iterator[Break]:
         """Yield every part that does not join what was read of its stream before; with `whole`, all was read."""
@@ -129,6 +128,8 @@ class Aside:
             for part in bucket:
                 before = ends.get(part.stream)
                 ends[part.stream] = part
+                if before is None and part.place == 0 and part.link is None:
+                    continue  # as nearly all begin
                 if part.place is None:
                     continue
                 if before is None:
@@ -151,6 +152,8 @@ class Aside:
         """Return the first position with a request that was carried out before, or None."""
         found: list[int] = []
         for bucket in self._requests:
+            if len({record.request for record in bucket}) == len(bucket):
+                continue
             seen: set[bytes] = set()
             for record in bucket:
                 if record.request in seen:

@@ -15,11 +15,9 @@ from ledger.tree import Frontier
 from ledger.verify import entries
 from ledger.verify.aside import Part, Request
 from ledger.verify.entries import Ledger
+from ledger.verify.glance import AT_ONCE, GENESIS, Append, Glance, Place, append_of, glance
 from ledger.verify.pages import NO_PAYLOAD, Page, Payload, Row
 from ledger.verify.report import Findings
-
-GENESIS = digest.GENESIS.hex()
-Append = tuple[str, int, str, str, str]
 
 
 class Start:
@@ -79,7 +77,37 @@ class Course:
         return self._ledger.origin
 
     def look(self, page: Page) -> list[bytes]:
-        """Check the entries of a page one after the other, and return their leaf hashes."""
+        """Check the entries of a page, a few at a glance or else one after the other, and return their leaf hashes."""
+        leaves: list[bytes] = []
+        for first in range(0, len(page.rows), AT_ONCE):
+            part = Page(page.rows[first : first + AT_ONCE], page.payloads)
+            place = Place(self.next, self.previous, self.append, self.append_left, self.at, self.parts)
+            seen = glance(part, place, self._ledger)
+            leaves += self._look_closely(part) if seen is None else self._pass(seen)
+        return leaves
+
+    def _pass(self, seen: Glance) -> list[bytes]:
+        """Go on behind a page that is sound."""
+        count = len(seen.leaves)
+        self.events, self.last = self.events + count, seen.follows.seq - 1
+        self.next, self.previous, self.append, self.append_left, self.at, parts = seen.follows
+        self._suspect = None
+        self.seals_seen += 0 if self._seals is None else count
+        self._note_clock(seen.clock_backs)
+        self.parts.update(parts)
+        self.requests += seen.requests
+        self.absent += seen.absent
+        self.erasing += seen.erasing
+        if self._witness is not None:
+            for envelope in seen.envelopes:
+                self._witness(envelope)
+        return seen.leaves
+
+    def _note_clock(self, backs: list[int]) -> None:
+        self.clock_backs += len(backs)
+        self.clock_back = backs[0] if backs and self.clock_back is None else self.clock_back
+
+    def _look_closely(self, page: Page) -> list[bytes]:
         leaves: list[bytes] = []
         payload_of = page.payloads.get
         for row in page.rows:
@@ -195,15 +223,8 @@ class Course:
         self._follow_time(envelope.at, seq)
 
     def _follow_time(self, at: str, seq: int) -> None:
-        if at < self.at:
-            self.clock_backs += 1
-            self.clock_back = seq if self.clock_back is None else self.clock_back
+        self._note_clock([seq] if at < self.at else [])
         self.at = at
-
-
-def append_of(envelope: Envelope) -> Append:
-    """Return what all entries of one append have in common."""
-    return envelope.op, envelope.op_count, envelope.actor, envelope.authn, envelope.at
 
 
 def _plain(request: str) -> bytes:

@@ -4,6 +4,8 @@ It is told through a pipe which ledger to read and which pages to look at, and a
 nothing, and writes nothing anywhere. It ends when it is not told anything more, so when whoever began it is gone.
 """
 
+import gc
+import os
 import signal
 import struct
 import sys
@@ -19,7 +21,7 @@ from ledger.digest import SealKey
 from ledger.errors import CorrigendaError
 from ledger.store import Database, Store
 from ledger.verify.entries import Ledger
-from ledger.verify.pages import Page, read
+from ledger.verify.pages import Page, read, short_turns
 from ledger.verify.stretch import Stretch, stretch_of
 
 _SIZE = struct.Struct("!I")
@@ -96,16 +98,23 @@ def serve(told: IO[bytes], said: IO[bytes]) -> None:
 def _read_ahead(told: IO[bytes], store: Store, pages: "SimpleQueue[_Read | str | None]") -> None:
     """Read each page that is told of while those before it are checked."""
     try:
+        store.expect_pages()
         while (span := receive(told, Span)) is not None:
             pages.put(_Read(span, read(store, span.first - 1, span.last - span.first + 1)))
     except (CorrigendaError, psycopg.Error) as error:
         pages.put(" ".join(str(error).split())[:300])
     finally:
-        pages.put(None)
-        store.database.close()
+        try:
+            store.database.close()
+        finally:
+            pages.put(None)
 
 
 def main() -> None:
     """Serve whoever began this process, through its standard input and output."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for whoever reads the ledger, and ends the input
-    serve(sys.stdin.buffer, sys.stdout.buffer)
+    gc.freeze()
+    gc.enable()
+    with short_turns():
+        serve(sys.stdin.buffer, sys.stdout.buffer)
+    os._exit(0)  # nothing is left to be written, and whoever began this process waits for its end

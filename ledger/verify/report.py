@@ -3,7 +3,7 @@
 It only words what the other modules found. A check that could not be made is never ok.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
@@ -16,6 +16,8 @@ LATER = {
 }
 OUTSIDE = ("anchor", "checkpoints")  # what was kept outside the database, and is compared with it
 CHAIN_BROKEN, CHECKPOINT_MISMATCH, NOT_VERIFIED = 10, 11, 15
+
+Progress = Callable[[int, int], None]
 
 
 class Check(Struct, frozen=True, kw_only=True, omit_defaults=True):

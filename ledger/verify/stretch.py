@@ -9,8 +9,9 @@ from msgspec import Struct
 
 from ledger import codec
 from ledger.verify.aside import Part, Request
-from ledger.verify.course import Append, Course, Start
+from ledger.verify.course import Course, Start
 from ledger.verify.entries import Ledger
+from ledger.verify.glance import Append
 from ledger.verify.pages import Page
 from ledger.verify.report import Findings
 

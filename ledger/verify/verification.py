@@ -17,13 +17,11 @@ from ledger.verify.beside import Beside
 from ledger.verify.course import Start
 from ledger.verify.entries import Ledger
 from ledger.verify.gone import Sought
-from ledger.verify.pages import FIRST_SIZE, pages, read, upto
+from ledger.verify.pages import FIRST_SIZE, pages, read, short_turns, upto
 from ledger.verify.reading import Reading
-from ledger.verify.report import CHECKS, LATER, Check, Findings, Report, exit_of
+from ledger.verify.report import CHECKS, LATER, Check, Findings, Progress, Report, exit_of
 from ledger.verify.resuming import CannotResume, check_beginnings, start_at
 from ledger.verify.sharing import Sharing
-
-Progress = Callable[[int, int], None]
 
 _NO_KEY = "the ledger key cannot be read, so no seal could be checked; restore the key file from its backup"
 _FOREIGN_KEY = "no seal was made with the key that was given, so none could be checked; give this ledger's own key"
@@ -84,7 +82,8 @@ class Verification:
             self._head = self._read_head()
             whole = self._check_range()
             reading = self._reading(self._start(whole))
-            self._read(reading)
+            with short_turns():
+                self._read(reading)
             if whole:
                 self._check_end(reading)
         except CorrigendaError as error:
@@ -166,6 +165,8 @@ class Verification:
             if self._wish.progress is not None:
                 self._wish.progress(reading.events, reading.events if end is None else end - first + 1)
 
+        if end is not None and end - first + 1 >= sharing.SHARED_MIN:
+            self._store.expect_pages()
         if end is not None and self._may_share(end - first + 1):
             self._read_shared(reading, end, told)
         for page in pages(self._store, reading.next, end):

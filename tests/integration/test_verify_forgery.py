@@ -98,6 +98,7 @@ PLANTED: dict[str, Callable[[bytes], bytes]] = {
     "another type's facts": lambda raw: raw.replace(b"revision.corrected.v1", b"memory.retired.v1"),
     "a type behind a quote": lambda raw: raw.replace(b'"revision.corrected.v1', b'"x\\"revision.corrected.v1'),
     "16 KiB and 1 byte": lambda raw: _large(raw, ENVELOPE_BYTES_MAX + 1),
+    "a line break behind": lambda raw: raw + b"\n",
     "nothing": lambda raw: b"",
 }
 
@@ -132,11 +133,12 @@ def test_the_quick_reader_is_the_strict_one(written: WrittenLedger, what: str) -
             read(PLANTED[what](raw))
         said.append(str(caught.value))
     assert said[0] == said[1]
+    assert codec.scan_envelopes([raw, PLANTED[what](raw), raw]) is None
 
 
 @pytest.mark.parametrize("what", ["a space", "a float", "a NUL character", "a text of 256 KiB"])
 def test_a_payload_that_is_committed_to_and_in_no_form(tampering: Tampering, what: str) -> None:
-    """The commitment is right, the form is not: `is_payload` and `decode_payload` agree."""
+    """The commitment is right, the form is not: `is_payload`, `are_payloads` and `decode_payload` agree."""
     body = codec.encode_payload(_payload(tampering))
     planted = {
         "a space": body + b" ",
@@ -146,6 +148,7 @@ def test_a_payload_that_is_committed_to_and_in_no_form(tampering: Tampering, wha
     }[what]
     tag = "revision.corrected.v1"
     assert codec.is_payload(tag, body) and not codec.is_payload(tag, planted)
+    assert codec.are_payloads([tag] * 2, [body] * 2) and not codec.are_payloads([tag] * 3, [body, planted, body])
     with pytest.raises(NotCanonical):
         codec.decode_payload(tag, planted)
 
