@@ -64,7 +64,7 @@ def bundle(found: "BundleVerification", *, paint: Paint = plain) -> str:
     if found.ok:
         payloads = ", ".join(f"{number:,} {told}" for told, number in found.payloads.items() if number)
         lines.append(f"log {inert(found.origin or '')}, size {found.size:,}, root {found.root}")
-        lines.append(f"{count(found.events, 'event')} in {count(len(found.streams), 'stream')}; payloads: {payloads}")
+        lines.append(f"{count(found.events, 'event')} in {count(found.stream_count, 'stream')}; payloads: {payloads}")
     return "\n".join([*lines, *(f"- {inert(one)}" for one in found.says)])
 
 

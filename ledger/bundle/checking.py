@@ -124,6 +124,7 @@ class _Check:
             key_id=self._key.key_id.hex(),
             events=sum(payloads.values()),
             streams=streams,
+            stream_count=events.stream_count,
             payloads=payloads,
         )
 

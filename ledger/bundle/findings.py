@@ -27,7 +27,7 @@ class Stream(Struct, frozen=True):
 class BundleReport(Struct, frozen=True, kw_only=True):
     """What a bundle proves. `exit_code` is 0, 14 (tampered or malformed) or 15 (this key cannot verify it).
 
-    Of the bundle of a whole log, `streams` lists the first thousand; `says` tells how many there are.
+    Of the bundle of a whole log, `streams` lists the first thousand; `stream_count` tells how many there are.
     """
 
     ok: bool
@@ -41,6 +41,7 @@ class BundleReport(Struct, frozen=True, kw_only=True):
     key_id: str | None = None
     events: int = 0
     streams: tuple[Stream, ...] = ()
+    stream_count: int = 0
     payloads: Mapping[str, int] = {}
     finding: Finding | None = None
 

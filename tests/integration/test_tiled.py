@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from cli.views import audit
 from gateway.audit.bundles import verify_bundle
 from gateway.service import Gateway
 from gateway.transfer import telling
@@ -239,6 +240,8 @@ def test_a_report_of_many_streams_lists_the_first(made: Made, tmp_path: Path, mo
     found = verify_bundle(tmp_path / "bundle", made.key)
     assert [one["stream"] for one in found.streams] == sorted(streams)[:2]
     assert f"It tells {len(streams)} streams, of which the first 2 are listed here." in found.says
+    assert (found.stream_count, len(streams) > 2) == (len(streams), True)
+    assert f"events in {len(streams)} streams" in audit.bundle(found)
 
 
 @pytest.mark.parametrize("name", ["tiled", "tiled.tar.gz"])

@@ -69,5 +69,6 @@ class BundleVerification(Reply, frozen=True, kw_only=True):
     key_id: str | None
     events: int
     streams: tuple[dict[str, str | int], ...]
+    stream_count: int
     payloads: dict[str, int]
     finding: dict[str, str] | None
