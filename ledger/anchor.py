@@ -7,13 +7,10 @@ has lost entries or was rolled back, and to say so is for whoever compares the t
 """
 
 import os
-import re
 import sqlite3
 import threading
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,55 +18,15 @@ import msgspec
 from msgspec import Struct
 
 from ledger import anchor_file, tree
-from ledger.anchor_file import LEAF_BYTES, STATEMENTS, Faults, Transaction, Unusable, checksum, checksum_of_texts
+from ledger.anchor_file import LEAF_BYTES, STATEMENTS, Faults, Transaction, Unusable, checksum
+from ledger.anchor_growth import ROW_BITS, ROW_BYTES, ROW_LEAVES, End, Growth, Link, Row, root_of
 from ledger.anchor_log import Log
-from ledger.anchor_single import End, Single
-from ledger.chain import Entry, Head, StreamHead
-from ledger.digest import leaf, node
-from ledger.memories import PayloadErased
-from ledger.message import Move
+from ledger.chain import Head, StreamHead
 
-ROW_BITS = 8  # leaves lie in rows of 256, each the root of a subtree once it is full
-ROW_LEAVES = 1 << ROW_BITS
-ROW_BYTES = ROW_LEAVES * LEAF_BYTES
-
-ROWS_AT_ONCE = 64
-
-Row = tuple[Any, ...]  # Any: a query's own columns
-_ONE_ROW = re.compile(r"(?<=VALUES )(\([?, ]+\))")
 _WHOLE = (
     "read_state", "read_all_leaves", "read_all_subtrees", "read_all_streams", "read_all_requests",
     "read_all_revisions", "read_all_notes",
 )  # fmt: skip
-
-
-class Link(Struct, frozen=True, gc=False):
-    """What the anchor keeps of one verified entry."""
-
-    position: int
-    leaf: bytes
-    hash: bytes
-    stream: str
-    end: StreamHead
-    request: str | None
-    revisions: tuple[str, ...]
-    erased: tuple[int, ...] = ()  # positions whose payload the entry says is destroyed
-
-    @classmethod
-    def of(cls, entry: Entry) -> "Link":
-        """Return the link of an entry that follows what was verified before it."""
-        envelope = entry.envelope
-        moves: tuple[Move, ...] = getattr(envelope.facts, "moves", ())
-        return cls(
-            position=envelope.seq,
-            leaf=leaf(entry.raw),
-            hash=entry.hash,
-            stream=envelope.stream,
-            end=StreamHead(envelope.stream_seq + 1, envelope.seq, entry.stream_hash),
-            request=envelope.request,
-            revisions=tuple([move.revision for move in moves if move.before is None]) if moves else (),
-            erased=envelope.facts.positions if isinstance(envelope.facts, PayloadErased) else (),
-        )
 
 
 class AnchorState(Struct, frozen=True, kw_only=True):
@@ -103,7 +60,7 @@ class Anchor:
         self._process = os.getpid()
         self._connection = connection
         self._faults = Faults(path)
-        self._single = Single(connection)
+        self._growth = Growth(connection)
         self._log = None if path is None or borrowed is not None else Log(connection, path)
         self._lock = threading.RLock()
 
@@ -344,37 +301,22 @@ class Anchor:
         if links[-1].position - links[0].position + 1 != len(links):
             raise ValueError("the entries are not consecutive")
         with self._own():
-            if len(links) > 1 or not self._added(links[0]):
+            if not self._growth.add(links):
                 self._extend(links)
             if self._log is not None:
                 self._log.grow(len(links))
 
     def _extend(self, links: Sequence[Link]) -> None:
         with self._writing():
-            state, last = self._end()
-            known = state.size - links[0].position
+            end = self._end()
+            known = end.size - links[0].position
             if known < 0:
-                raise Unusable(f"ends at {state.size}, and was longer before")
+                raise Unusable(f"ends at {end.size}, and was longer before")
             self._check_same(links[:known])
-            if 0 < known <= len(links) and links[known - 1].hash != state.head:
-                raise Unusable(f"holds another entry than the ledger at position {state.size - 1}")
-            fresh = links[known:]
-            self._single.know(self._append(fresh, state, last) if fresh else None)
-
-    def _added(self, link: Link) -> bool:
-        """Add one more entry, if that is simple, and report whether it was."""
-        fills_up = (link.position + 1) & (ROW_LEAVES - 1) == 0
-        if fills_up or link.erased or len(link.revisions) > 1:
-            return False
-        return self._single.add(
-            place=link.position >> ROW_BITS,
-            leaf=link.leaf,
-            stream=link.stream,
-            end=link.end,
-            request=link.request,
-            revision=next(iter(link.revisions), None),
-            head=link.hash,
-        )
+            if 0 < known <= len(links) and links[known - 1].hash != end.head:
+                raise Unusable(f"holds another entry than the ledger at position {end.size - 1}")
+            if known < len(links):
+                self._growth.add_to(end, links[known:])
 
     def keep_note(self, size: int, note: bytes) -> None:
         """Remember a checkpoint of that size as one that was signed here. Another one of that size is Unusable."""
@@ -398,15 +340,16 @@ class Anchor:
 
     # ---------------------------------------------------------------- inside
 
-    def _end(self) -> tuple[AnchorState, bytes]:
-        """Return how far the anchor reaches, and the row of leaves that is being filled."""
+    def _end(self) -> End:
+        """Return where the anchor ends."""
         ((size, head, incarnation, trust, crc, last, last_crc),) = self._all("read_end")
         _check(crc, size, head, incarnation, trust)
         if last is not None:
             _check(last_crc, size >> ROW_BITS, last)
         if len(last or b"") != (size & (ROW_LEAVES - 1)) * LEAF_BYTES:
             raise Unusable("has lost leaves")
-        return AnchorState(size=size, head=head, incarnation=incarnation, trust=trust), last or b""
+        peaks = tuple(self._peaks(size & -ROW_LEAVES))
+        return End(size=size, head=head, incarnation=incarnation, trust=trust, leaves=last or b"", peaks=peaks)
 
     def _examine_tree(self, size: int) -> None:
         """Compute every subtree anew from the leaves."""
@@ -428,48 +371,6 @@ class Anchor:
                 if kept[number * LEAF_BYTES : (number + 1) * LEAF_BYTES] != link.leaf:
                     raise Unusable(f"holds another entry than the ledger at position {link.position}")
 
-    def _append(self, links: Sequence[Link], state: AnchorState, last: bytes) -> End:
-        """Append entries to what is there; `last` is the row of leaves that is being filled. Return where it ends."""
-        last = self._append_leaves(links[0].position, b"".join(link.leaf for link in links), last)
-        ends = {link.stream: link.end for link in links}
-        self._each("write_streams", _rows([(name, e.version, e.position, e.hash.hex()) for name, e in ends.items()]))
-        # In the table's order: of requests, which are hashes, neighbours then share the pages that they go to.
-        requests = sorted([(link.request, link.position) for link in links if link.request])
-        self._each("insert_requests", _rows(requests))
-        born = [(revision, link.stream) for link in links if link.revisions for revision in link.revisions]
-        self._each("insert_revisions", _rows(born))
-        self._each("insert_erasures", [(position, link.position) for link in links for position in link.erased])
-        end = End(
-            size=links[-1].position + 1,
-            head=links[-1].hash,
-            incarnation=state.incarnation,
-            trust=state.trust,
-            leaves=last,
-        )
-        self._do("write_state", end.size, end.head, end.checksum)
-        return end
-
-    def _append_leaves(self, first: int, leaves: bytes, last: bytes) -> bytes:
-        """Append to the last row and to new ones; each row that fills up completes subtrees. Return the row to fill."""
-        leaves, first = last + leaves, first & ~(ROW_LEAVES - 1)
-        for at in range(0, len(leaves), ROW_LEAVES * LEAF_BYTES):
-            part = leaves[at : at + ROW_LEAVES * LEAF_BYTES]
-            row = (first >> ROW_BITS) + at // (ROW_LEAVES * LEAF_BYTES)
-            self._do("write_leaves", row, part, checksum(row, part))
-            if len(part) == ROW_LEAVES * LEAF_BYTES:
-                self._complete(row, _root_of(part))
-        return leaves[len(leaves) & -ROW_BYTES :]
-
-    def _complete(self, place: int, root: bytes) -> None:
-        """Store the root of a full row, and of every larger subtree that is complete with it."""
-        level = ROW_BITS
-        while True:
-            self._do("insert_subtree", level, place, root, checksum(level, place, root))
-            if not place & 1:
-                return
-            root = node(self._stored_subtree(level, place - 1), root)
-            level, place = level + 1, place >> 1
-
     def _peaks(self, size: int, first: int = 0) -> list[bytes]:
         """Return the roots of the complete subtrees of `size` entries from `first` on, which is a multiple of each."""
         peaks: list[bytes] = []
@@ -483,7 +384,7 @@ class Anchor:
         """Return the root of the 2**level entries from `first` on, which is a multiple of that."""
         if level >= ROW_BITS:
             return self._stored_subtree(level, first >> level)
-        return _root_of(self.leaves(first, 1 << level))
+        return root_of(self.leaves(first, 1 << level))
 
     def _stored_subtree(self, level: int, place: int) -> bytes:
         rows = self._all("read_subtree", (level, place))
@@ -496,14 +397,6 @@ class Anchor:
     def _all(self, statement: str, params: tuple[object, ...] | dict[str, str] = ()) -> list[Row]:
         with self._own(), self._faults:
             return self._connection.execute(STATEMENTS[statement], params).fetchall()
-
-    def _each(self, statement: str, rows: Sequence[Row]) -> None:
-        """Write rows with as few statements as can be, of a number that is a power of two: each is prepared once."""
-        done = 0
-        while done < len(rows):
-            many = 1 << min(len(rows) - done, ROWS_AT_ONCE).bit_length() - 1
-            self._connection.execute(_of_rows(statement, many), [*chain.from_iterable(rows[done : done + many])])
-            done += many
 
     def _do(self, statement: str, *params: object) -> None:
         self._connection.execute(STATEMENTS[statement], params)
@@ -528,19 +421,8 @@ class Anchor:
         return self._lock
 
 
-@lru_cache
-def _of_rows(statement: str, many: int) -> str:
-    """Return a statement that writes one row as one that writes many."""
-    before, row, behind = _ONE_ROW.split(STATEMENTS[statement])
-    return f"{before}{', '.join([row] * many)}{behind}"
-
-
 def _json(value: Sequence[object]) -> str:
     return msgspec.json.encode(value).decode()
-
-
-def _rows(rows: Iterable[tuple[str | int, ...]]) -> list[Row]:
-    return [(*row, checksum_of_texts(row)) for row in rows]
 
 
 def _lineages(rows: Iterable[Row]) -> dict[str, str]:
@@ -556,11 +438,6 @@ def _lineages(rows: Iterable[Row]) -> dict[str, str]:
 def _check(crc: object, *columns: Any) -> None:  # Any: whatever a damaged file gives
     if crc != checksum(*columns):
         raise Unusable("is damaged: a row is not what was written")
-
-
-@lru_cache(1_024)  # the proofs of neighbours share most of what stands beside them
-def _root_of(leaves: bytes) -> bytes:
-    return tree.root([leaves[at : at + LEAF_BYTES] for at in range(0, len(leaves), LEAF_BYTES)])
 
 
 __all__ = ["Anchor", "AnchorState", "Link", "Unusable"]

@@ -111,31 +111,8 @@ SELECT stream, NULL, NULL FROM stream WHERE stream >= :first AND stream < :beyon
 -- name: read_note
 SELECT size, note, crc FROM note ORDER BY size DESC LIMIT 1
 
--- name: write_leaves
-INSERT OR REPLACE INTO leaf (place, hashes, crc) VALUES (?, ?, ?)
-
--- name: insert_subtree
-INSERT INTO subtree (level, place, root, crc) VALUES (?, ?, ?, ?)
-
--- name: write_streams
-INSERT INTO stream (stream, version, position, hash, crc) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (stream) DO UPDATE SET
-    version = excluded.version, position = excluded.position, hash = excluded.hash, crc = excluded.crc
-
--- name: insert_requests
-INSERT INTO request (request, position, crc) VALUES (?, ?, ?)
-
--- name: insert_revisions
-INSERT OR IGNORE INTO revision (revision, lineage, crc) VALUES (?, ?, ?)
-
--- name: insert_erasures
-INSERT OR IGNORE INTO erasure (position, certificate) VALUES (?, ?)
-
 -- name: read_erasures
 SELECT position, certificate FROM erasure WHERE position IN (SELECT value FROM json_each(?))
-
--- name: write_state
-UPDATE meta SET size = ?, head = ?, crc = ?
 
 -- name: write_trust
 UPDATE meta SET trust = ?, crc = ?
@@ -156,34 +133,41 @@ SELECT place, hashes, crc FROM leaf ORDER BY place
 -- Another number than before where another connection has written to the file.
 PRAGMA data_version
 
--- name: single_view
--- What one entry changes, of this connection only: the anchor's state before and after, and the row of each table.
-CREATE TEMP VIEW IF NOT EXISTS single AS SELECT
+-- name: growth_view
+-- What some entries change, of this connection only: the anchor's state before and after, and the rows of each table.
+CREATE TEMP VIEW IF NOT EXISTS growth AS SELECT
     0 AS old_size, 0 AS old_head, 0 AS old_crc, 0 AS size, 0 AS head, 0 AS crc,
-    0 AS place, 0 AS leaves, 0 AS leaves_crc,
-    0 AS stream, 0 AS version, 0 AS position, 0 AS hash, 0 AS stream_crc,
-    0 AS request, 0 AS request_crc,
-    0 AS revision, 0 AS revision_crc
+    0 AS leaves, 0 AS places,  -- side by side, from the beginning of the first row; [place, crc] of each row
+    0 AS roots, 0 AS subtrees,  -- side by side; [level, place, crc] of each
+    0 AS streams, 0 AS requests, 0 AS revisions, 0 AS erasures  -- the rows of these tables as JSON arrays
 
--- name: single_trigger
--- The same rows as of many entries, see `write_leaves` and what follows it.
-CREATE TEMP TRIGGER IF NOT EXISTS add_single INSTEAD OF INSERT ON single BEGIN
+-- name: growth_trigger
+CREATE TEMP TRIGGER IF NOT EXISTS grow INSTEAD OF INSERT ON growth BEGIN
     SELECT RAISE(ABORT, 'the anchor ends elsewhere') WHERE NOT EXISTS (
         SELECT 1 FROM meta WHERE size = NEW.old_size AND head = NEW.old_head AND crc = NEW.old_crc);
     UPDATE meta SET size = NEW.size, head = NEW.head, crc = NEW.crc;
-    INSERT OR REPLACE INTO leaf (place, hashes, crc) VALUES (NEW.place, NEW.leaves, NEW.leaves_crc);
+    INSERT OR REPLACE INTO leaf (place, hashes, crc)
+        SELECT json_extract(value, '$[0]'), substr(NEW.leaves, key * 8192 + 1, 8192), json_extract(value, '$[1]')
+        FROM json_each(NEW.places);
+    INSERT INTO subtree (level, place, root, crc)
+        SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), substr(NEW.roots, key * 32 + 1, 32), json_extract(value, '$[2]')
+        FROM json_each(NEW.subtrees);
     INSERT INTO stream (stream, version, position, hash, crc)
-        VALUES (NEW.stream, NEW.version, NEW.position, NEW.hash, NEW.stream_crc)
+        SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
+               json_extract(value, '$[3]'), json_extract(value, '$[4]')
+        FROM json_each(NEW.streams) WHERE true
     ON CONFLICT (stream) DO UPDATE SET
         version = excluded.version, position = excluded.position, hash = excluded.hash, crc = excluded.crc;
     INSERT INTO request (request, position, crc)
-        SELECT NEW.request, NEW.position, NEW.request_crc WHERE NEW.request IS NOT NULL;
+        SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each(NEW.requests);
     INSERT OR IGNORE INTO revision (revision, lineage, crc)
-        SELECT NEW.revision, NEW.stream, NEW.revision_crc WHERE NEW.revision IS NOT NULL;
+        SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each(NEW.revisions);
+    INSERT OR IGNORE INTO erasure (position, certificate)
+        SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(NEW.erasures);
 END
 
--- name: add_single
-INSERT INTO single VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+-- name: grow
+INSERT INTO growth VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: fold
 -- Copies from the log into the file what no reader of an older state needs; who writes meanwhile does not wait for it.

@@ -39,7 +39,7 @@ KNOWN_AT_TOP = {
 
 # What touches a clock, a disk, a database or a secret. Every other module of the ledger is the core, and pure.
 LEDGER_SHELL = {
-    "anchor", "anchor_file", "anchor_log", "anchor_single", "appending", "bundle", "census", "clock", "committer",
+    "anchor", "anchor_file", "anchor_log", "anchor_growth", "appending", "bundle", "census", "clock", "committer",
     "driver", "flush", "keys", "opening", "outbox", "parking", "placing", "rendering", "sealing", "sql", "store",
     "storing", "verified", "verify", "waiting", "walk", "wire",
 }  # fmt: skip

@@ -26,6 +26,7 @@ from gateway.transfer import taking
 from gateway.writing.page import Page
 from ledger import anchor_file, keys, opening, storing
 from ledger.anchor import Anchor
+from ledger.anchor_growth import Growth
 from ledger.storing import Storing
 from projections import embedders
 from projections.embedders import Embedder, Vectors
@@ -97,7 +98,8 @@ MOMENTS: dict[str, tuple[object, str, bool]] = {
     "before the anchor is in its place": (anchor_file, "_put_in_place", False),
     "after the anchor is in its place": (anchor_file, "_put_in_place", True),
     "before the anchor": (Anchor, "extend", False),
-    "inside the anchor's transaction": (Anchor, "_append", True),
+    "inside the anchor's transaction": (Growth, "add_to", True),
+    "before the anchor's statement": (Growth, "_written", False),
     "after the anchor": (Anchor, "extend", True),
     "before the ledger key": (keys, "_write_once", False),
     "before a key file is in place": (os, "link", False),

@@ -68,7 +68,7 @@ FIRST_USE = [
     ("inside the anchor's transaction", 1, 0),
     ("after the anchor", 1, 1),
     ("before the anchor", 2, 1),
-    ("inside the anchor's transaction", 2, 1),
+    ("before the anchor's statement", 2, 1),
     ("after the anchor", 2, None),
 ]
 
