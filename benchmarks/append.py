@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from benchmarks import bars, lookups, message_db, ours, peers, server, verification
 from benchmarks.bare import Bare
+from benchmarks.cores import WORD, one_core
 from benchmarks.eventsourcing_peer import EventSourcing
 from benchmarks.floor import floor
 from benchmarks.verification import Verified, verified
@@ -88,15 +89,14 @@ def shapes(who: Contenders, seconds: float) -> list[Shape]:
             *_message_db(who, 1, seconds),
             _remember(who, 1, seconds),
         ],
-        [*_eventsourcing(who, 8, seconds), *_message_db(who, 8, seconds)],
+        [*_both_ways([*_eventsourcing(who, 8, seconds), *_message_db(who, 8, seconds)])],
         [
             _bare(who, 32, seconds),
             _floor(who, 32, seconds),
             *_eventsourcing(who, 32, seconds),
             *_message_db(who, 32, seconds),
-            _raw(who, 32, seconds),
+            *_both_ways([_raw(who, 32, seconds), _remember(who, 32, seconds)]),
             _processes(who, seconds),
-            _remember(who, 32, seconds),
         ],
         [*_batches(who, seconds), _bulk(who, seconds, models=False), _bulk(who, seconds, models=True)],
         [
@@ -105,6 +105,19 @@ def shapes(who: Contenders, seconds: float) -> list[Shape]:
             Case("verify, hash-named streams", who.by_hash.run),
         ],
     ]
+
+
+def _both_ways(cases: Sequence[Case]) -> list[Case]:
+    """Return cases of one process with many threads as they are, and each with its process kept to one core."""
+
+    def kept(case: Case) -> Case:
+        def run() -> Run:
+            with one_core():
+                return case.run()
+
+        return Case(f"{case.name}, {WORD}", run)
+
+    return [way for case in cases for way in (case, kept(case))]
 
 
 def _callers(threads: int, word: str = "") -> str:

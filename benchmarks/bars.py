@@ -7,15 +7,18 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
+from benchmarks.cores import WORD
+
 Figures = Mapping[str, Sequence[float]]  # by case: one figure a round, events per second unless the name says more
 
 NO_PEER = "not fetched: python -m benchmarks.peers"
 TABLES_FREE = 5  # a full command may touch so many; each further one lowers its bar
-MESSAGE_DB = ("message-db, 1 writer", "message-db, 8 threads", "message-db, 32 threads")
-WITH_FUNCTIONS = tuple(
-    f"eventsourcing with functions, {callers}" for callers in ("1 writer", "8 threads", "32 threads")
+ONE_CORE = f"32 threads, {WORD}"
+_CALLERS = ("1 writer", "8 threads", f"8 threads, {WORD}", "32 threads")
+MESSAGE_DB, EVENTSOURCING, WITH_FUNCTIONS = (
+    tuple(f"{peer}, {callers}" for callers in _CALLERS)
+    for peer in ("message-db", "eventsourcing", "eventsourcing with functions")
 )
-EVENTSOURCING = ("eventsourcing, 1 writer", "eventsourcing, 8 threads", "eventsourcing, 32 threads")
 
 
 class Line(NamedTuple):
@@ -49,8 +52,6 @@ class Bar(NamedTuple):
 
 def lines(figures: Figures, *, tables: int) -> list[Line]:
     """Return the table of DESIGN's bars on appends; `tables`: how many a full command touched."""
-    of_command = Bar(0.45 - 0.03 * max(0, tables - TABLES_FREE))
-    command = "remember, 32 callers"
     best_message_db, best_eventsourcing = _best(figures, MESSAGE_DB), _best(figures, EVENTSOURCING)
     return [
         _compare(figures, "raw append, 1 writer", "bare, 1 writer", Bar(0.40)),
@@ -58,24 +59,40 @@ def lines(figures: Figures, *, tables: int) -> list[Line]:
         _compare(figures, "raw append, 1 writer", "eventsourcing, 1 writer", Bar(1.6)),
         _compare(figures, "raw append, 1 writer", "eventsourcing with functions, 1 writer", None),
         _compare(figures, "raw append, 1 writer", "message-db, 1 writer", None),
-        _compare(figures, "raw append, 32 threads", best_message_db, Bar(2.5)),
-        _compare(figures, "raw append, 32 threads", best_eventsourcing, Bar(5.0)),
-        _compare(figures, "raw append, 32 threads", _best(figures, WITH_FUNCTIONS), None),
-        _compare(figures, "raw append, 32 threads", "bare, 32 threads", None),
+        *_of_many(figures, "32 threads", best_message_db, best_eventsourcing),
+        *_of_many(figures, ONE_CORE, best_message_db, best_eventsourcing),
         _compare(figures, "raw append, 32 threads", "floor, 32 threads", None),
         _compare(figures, "floor, 32 threads", best_message_db, None),
         _p99(figures, "floor, 32 threads", 32, None),
-        _p99(figures, "raw append, 32 threads", 32, Bar(2.5, at_most=True)),
         _compare(figures, "raw append, 4 processes × 8", "raw append, 32 threads", Bar(0.5)),
         _p99(figures, "raw append, 4 processes × 8", 32, None),
         _compare(figures, "remember, 1 caller", "raw append, 1 writer", None),
-        _compare(figures, command, "raw append, 32 threads", of_command)._replace(what=f"{command}, {tables} tables"),
-        _p99(figures, command, 32, None),
+        *_of_commands(figures, "", tables),
+        *_of_commands(figures, f", {WORD}", tables),
         _compare(figures, "bulk, raw", "eventsourcing, batch of 1,000", Bar(1.0)),
         _compare(figures, "bulk, with read models", "eventsourcing, batch of 1,000", Bar(0.5)),
         _best_of(figures, "verify, ULID streams", "message-db, count per stream", Bar(0.40)),
         _best_of(figures, "verify, hash-named streams", "message-db, count per stream", Bar(0.25)),
     ]
+
+
+def _of_many(figures: Figures, threads: str, best_message_db: str, best_eventsourcing: str) -> list[Line]:
+    """Return the lines of an append among many threads, on all cores or on one: the peers' best may be either."""
+    what = f"raw append, {threads}"
+    return [
+        _compare(figures, what, best_message_db, Bar(2.5)),
+        _compare(figures, what, best_eventsourcing, Bar(5.0)),
+        _compare(figures, what, _best(figures, WITH_FUNCTIONS), None),
+        _compare(figures, what, "bare, 32 threads", None),
+        _p99(figures, what, 32, Bar(2.5, at_most=True)),
+    ]
+
+
+def _of_commands(figures: Figures, way: str, tables: int) -> list[Line]:
+    """Return the lines of the full command among many callers."""
+    command, bar = f"remember, 32 callers{way}", Bar(0.45 - 0.03 * max(0, tables - TABLES_FREE))
+    line = _compare(figures, command, f"raw append, 32 threads{way}", bar)
+    return [line._replace(what=f"{command}, {tables} tables"), _p99(figures, command, 32, None)]
 
 
 def limit(what: str, found: float, bar: float, unit: str) -> Line:

@@ -290,6 +290,11 @@ class Anchor:
 
     # ---------------------------------------------------------------- growing
 
+    def make_ready(self, links: Sequence[Link]) -> None:
+        """Work out what it takes to `extend` by these, while there is time for that. Nothing is written or promised."""
+        with self._own():
+            self._growth.make_ready(links)
+
     def extend(self, links: Sequence[Link]) -> None:
         """Take consecutive entries that begin at or below the end; those that are here already must be the same.
 

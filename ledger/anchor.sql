@@ -169,6 +169,34 @@ END
 -- name: grow
 INSERT INTO growth VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
+-- name: lone_view
+-- The same for one entry that neither fills up a row of leaves nor says that a payload was destroyed, without JSON.
+CREATE TEMP VIEW IF NOT EXISTS lone AS SELECT
+    0 AS old_size, 0 AS old_head, 0 AS old_crc, 0 AS size, 0 AS head, 0 AS crc,
+    0 AS leaves, 0 AS place, 0 AS leaves_crc,
+    0 AS stream, 0 AS version, 0 AS position, 0 AS hash, 0 AS stream_crc,
+    0 AS request, 0 AS request_crc,
+    0 AS revision, 0 AS revision_crc
+
+-- name: lone_trigger
+CREATE TEMP TRIGGER IF NOT EXISTS add_lone INSTEAD OF INSERT ON lone BEGIN
+    SELECT RAISE(ABORT, 'the anchor ends elsewhere') WHERE NOT EXISTS (
+        SELECT 1 FROM meta WHERE size = NEW.old_size AND head = NEW.old_head AND crc = NEW.old_crc);
+    UPDATE meta SET size = NEW.size, head = NEW.head, crc = NEW.crc;
+    INSERT OR REPLACE INTO leaf (place, hashes, crc) VALUES (NEW.place, NEW.leaves, NEW.leaves_crc);
+    INSERT INTO stream (stream, version, position, hash, crc)
+        VALUES (NEW.stream, NEW.version, NEW.position, NEW.hash, NEW.stream_crc)
+    ON CONFLICT (stream) DO UPDATE SET
+        version = excluded.version, position = excluded.position, hash = excluded.hash, crc = excluded.crc;
+    INSERT INTO request (request, position, crc)
+        SELECT NEW.request, NEW.position, NEW.request_crc WHERE NEW.request IS NOT NULL;
+    INSERT OR IGNORE INTO revision (revision, lineage, crc)
+        SELECT NEW.revision, NEW.stream, NEW.revision_crc WHERE NEW.revision IS NOT NULL;
+END
+
+-- name: add_lone
+INSERT INTO lone VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
 -- name: fold
 -- Copies from the log into the file what no reader of an older state needs; who writes meanwhile does not wait for it.
 PRAGMA wal_checkpoint(PASSIVE)

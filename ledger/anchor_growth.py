@@ -25,6 +25,8 @@ ROW_BITS = 8  # leaves lie in rows of 256, each the root of a subtree once it is
 ROW_LEAVES = 1 << ROW_BITS
 ROW_BYTES = ROW_LEAVES * LEAF_BYTES
 
+_MADE = ("growth_view", "growth_trigger", "lone_view", "lone_trigger")
+
 Row = tuple[Any, ...]  # Any: a statement's own columns
 
 
@@ -76,14 +78,29 @@ class End(Struct, frozen=True, kw_only=True, gc=False):
         return checksum(self.size, self.head, self.incarnation, self.trust)
 
 
+class Ready(Struct, frozen=True, gc=False):
+    """What some entries add to where an anchor ends, before it is written, and the statement that writes it."""
+
+    end: End
+    then: End
+    statement: str
+    row: Row
+
+
 class Growth:
     """Adds entries through one connection. For one thread at a time: whoever holds the anchor's lock."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._end: End | None = None
+        self._ready: Ready | None = None
         self._version = 0
         self._is_made = False
+
+    def make_ready(self, links: Sequence[Link]) -> None:
+        """Work out what these entries will add where the anchor was left, if that is where they go; write nothing."""
+        if self._end is not None and links and self._end.size == links[0].position:
+            self._ready = _grown(self._end, links)
 
     def add(self, links: Sequence[Link]) -> bool:
         """Add the next entries, unless the anchor is not as it was left, and report whether that was done."""
@@ -101,21 +118,23 @@ class Growth:
         self._end, self._version = self._written(end, links), self._written_by_others()
 
     def _written(self, end: End, links: Sequence[Link]) -> End:
-        then, row = _grown(end, links)
+        ready, self._ready = self._ready, None
+        if ready is None or ready.end is not end or ready.then.head != links[-1].hash:
+            ready = _grown(end, links)
         if not self._is_made:
-            self._connection.execute(STATEMENTS["growth_view"])
-            self._connection.execute(STATEMENTS["growth_trigger"])
+            for made in _MADE:
+                self._connection.execute(STATEMENTS[made])
             self._is_made = True
-        self._connection.execute(STATEMENTS["grow"], row)
-        return then
+        self._connection.execute(STATEMENTS[ready.statement], ready.row)
+        return ready.then
 
     def _written_by_others(self) -> int:
         """Return a number that changes when another connection has written to the file."""
         return self._connection.execute(STATEMENTS["data_version"]).fetchone()[0]
 
 
-def _grown(end: End, links: Sequence[Link]) -> tuple[End, Row]:
-    """Return where the anchor ends with some more entries, and the columns of the view that a trigger writes."""
+def _grown(end: End, links: Sequence[Link]) -> Ready:
+    """Return what entries that come next add to where the anchor ends."""
     leaves = end.leaves + b"".join([link.leaf for link in links])
     first = end.size >> ROW_BITS
     parts = [leaves[at : at + ROW_BYTES] for at in range(0, len(leaves), ROW_BYTES)]
@@ -133,18 +152,35 @@ def _grown(end: End, links: Sequence[Link]) -> tuple[End, Row]:
         leaves=leaves[len(leaves) & -ROW_BYTES :],
         peaks=tuple(peaks),
     )
+    states = (end.size, end.head, end.checksum, then.size, then.head, then.checksum)
+    places = [(place, checksum(place, part)) for place, part in enumerate(parts, start=first)]
+    if len(links) == 1 and not subtrees and not links[0].erased and len(links[0].revisions) <= 1:
+        return Ready(end, then, "add_lone", (*states, leaves, *places[0], *_of_lone(links[0])))
+    row = (*states, leaves, _json(places), b"".join(roots), _json(subtrees), *_of_tables(links))
+    return Ready(end, then, "grow", row)
+
+
+def _of_tables(links: Sequence[Link]) -> Row:
+    """Return the rows that entries add to the other tables, as JSON: streams, requests, revisions and erasures."""
     ends = {link.stream: link.end for link in links}
-    row = (
-        end.size, end.head, end.checksum, then.size, then.head, then.checksum,
-        leaves, _json([(place, checksum(place, part)) for place, part in enumerate(parts, start=first)]),
-        b"".join(roots), _json(subtrees),
+    return (
         _rows([(name, one.version, one.position, one.hash.hex()) for name, one in ends.items()]),
         # In the table's order: of requests, which are hashes, neighbours then share the pages that they go to.
         _rows(sorted([(link.request, link.position) for link in links if link.request is not None])),
         _rows([(revision, link.stream) for link in links if link.revisions for revision in link.revisions]),
         _json([(position, link.position) for link in links if link.erased for position in link.erased]),
+    )
+
+
+def _of_lone(link: Link) -> Row:
+    """Return the same of one entry without erasures and with one revision at most, column by column."""
+    end, request, revision = link.end, link.request, next(iter(link.revisions), None)
+    stream = (link.stream, end.version, end.position, end.hash.hex())
+    return (
+        *stream, checksum_of_texts(stream),
+        request, None if request is None else checksum_of_texts((request, link.position)),
+        revision, None if revision is None else checksum_of_texts((revision, link.stream)),
     )  # fmt: skip
-    return then, row
 
 
 def _completed(peaks: list[bytes], place: int, root: bytes) -> Iterable[tuple[int, int, bytes]]:

@@ -29,7 +29,7 @@ GAP_MAX = 5_000  # entries of others that are followed under the lock; more of t
 LOCKED_GROUPS = 64  # after a lost race so many groups lock the head; each that met nobody takes eight off
 MET_NOBODY = 8
 LAST_OF_TIP = 5  # the column of `read_tip` that says where the last event is
-PART_APPENDS = 250  # of a page: the server works for them while the next ones are asked for and sealed
+PART_APPENDS = 128  # of a page: the server works for them while the next ones are asked for and sealed
 
 Connection = psycopg.Connection[Row]
 Linked = list[tuple[Waiting, list[Sealed]]]
@@ -177,6 +177,7 @@ class Storing:
             def while_it_works() -> None:
                 meanwhile()
                 links.extend(Link.of(item.entry) for item in sealed)
+                self._ledger.walk.anchor.make_ready(links)
 
             try:
                 self._was_sent = True
