@@ -291,9 +291,10 @@ class Anchor:
     # ---------------------------------------------------------------- growing
 
     def make_ready(self, links: Sequence[Link]) -> None:
-        """Work out what it takes to `extend` by these, while there is time for that. Nothing is written or promised."""
-        with self._own():
-            self._growth.make_ready(links)
+        """Work out what it takes to `extend` by these, while there is time. Nothing is written, promised or refused."""
+        if self._process == os.getpid():  # what is wrong with a fork is said by who extends
+            with self._lock:
+                self._growth.make_ready(links)
 
     def extend(self, links: Sequence[Link]) -> None:
         """Take consecutive entries that begin at or below the end; those that are here already must be the same.

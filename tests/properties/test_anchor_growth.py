@@ -1,0 +1,115 @@
+"""However entries come into an anchor, its file is the same: alone, in pages, prepared or not, by one hand or two."""
+
+import random
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from ledger.anchor import Anchor, Link
+from tests.anchors import assert_holds, links, opened
+
+SIZE = 530  # over the edges of two rows of leaves, with the subtree that both complete
+SEED = 7
+
+
+def told(size: int) -> list[Link]:
+    """Return links of which some bear no revision, some two, and some say that a payload was destroyed."""
+    every = links(0, size)
+    every[40] = structs.replace(every[40], revisions=("rev_40", "rev_40b"))
+    every[50] = structs.replace(every[50], erased=(3, 40))
+    every[51] = structs.replace(every[51], erased=(3, 41))
+    return every
+
+
+def one_by_one(path: Path, entries: Sequence[Link]) -> None:
+    """Add each entry alone."""
+    with closing(opened(path)) as anchor:
+        for one in entries:
+            anchor.extend([one])
+
+
+def in_pages(path: Path, entries: Sequence[Link]) -> None:
+    """Add groups of many sizes, some of them made ready before."""
+    rolled, at = random.Random(SEED), 0
+    with closing(opened(path)) as anchor:
+        while at < len(entries):
+            page = entries[at : at + rolled.choice([1, 2, 5, 40, 300])]
+            if rolled.random() < 0.5:
+                anchor.make_ready(page)
+            anchor.extend(page)
+            at += len(page)
+
+
+def by_two(path: Path, entries: Sequence[Link]) -> None:
+    """Add them by two processes' hands in turn, each of which has made ready what the other one adds."""
+    with closing(opened(path)) as first, closing(opened(path)) as second:
+        first.extend(entries[:1])
+        for number, one in enumerate(entries[1:], start=1):
+            hand, other = (first, second) if number % 2 else (second, first)
+            other.make_ready([one])
+            hand.make_ready([one])
+            hand.extend([one])
+
+
+def rows_of(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """Return all rows of all tables of an anchor's file, by table."""
+    with closing(sqlite3.connect(path)) as connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {name: sorted(connection.execute(f"SELECT * FROM {name}")) for name in tables}  # noqa: S608 - our names
+
+
+@pytest.mark.parametrize("way", [one_by_one, in_pages, by_two])
+def test_each_way_leaves_the_same_file(tmp_path: Path, way: Callable[[Path, Sequence[Link]], None]) -> None:
+    """Row for row it is what one page of everything leaves, and whole."""
+    entries = told(SIZE)
+    at_once, path = tmp_path / "at-once.sqlite", tmp_path / "way.sqlite"
+    with closing(opened(at_once)) as anchor:
+        anchor.extend(entries)
+    way(path, entries)
+    assert rows_of(path) == rows_of(at_once)
+    with closing(opened(path)) as anchor:
+        anchor.examine()
+        assert_holds(anchor, entries)
+        assert anchor.erasures(range(60)) == {3: 50, 40: 50, 41: 51}
+
+
+def test_what_was_made_ready_is_not_what_is_added(tmp_path: Path) -> None:
+    """Others come in its place, longer, shorter or other ones: those are held, and nothing of what was made ready."""
+    entries = links(0, 60)
+    others = [structs.replace(one, request=f"{one.position:064x}") for one in entries]
+    with closing(opened(tmp_path / "anchor.sqlite")) as anchor:
+        anchor.extend(entries[:10])
+        for ready, added in [((10, 20), (10, 30)), ((30, 40), (30, 31)), ((31, 35), (31, 31)), ((40, 45), (31, 60))]:
+            anchor.make_ready(others[slice(*ready)] if ready != (30, 40) else entries[30:40])
+            anchor.extend(entries[slice(*added)])
+        assert_holds(anchor, entries)
+        anchor.examine()
+
+
+def test_what_is_made_ready_and_never_added_is_not_there(tmp_path: Path) -> None:
+    """Nothing is written by it, whatever closes the anchor then."""
+    path = tmp_path / "anchor.sqlite"
+    with closing(opened(path)) as anchor:
+        anchor.extend(links(0, 10))
+        anchor.make_ready(links(10, 20))
+    with closing(opened(path)) as anchor:
+        assert_holds(anchor, links(0, 10))
+
+
+def test_rows_that_cannot_be_written_are_looked_at_again(tmp_path: Path) -> None:
+    """What another hand has added meanwhile is held against what comes: the same is passed over, the rest is added."""
+    path = tmp_path / "anchor.sqlite"
+    with closing(opened(path)) as first, closing(opened(path)) as second:
+        _follow(first, second)
+        assert_holds(first, links(0, 30))
+
+
+def _follow(first: Anchor, second: Anchor) -> None:
+    first.extend(links(0, 10))
+    second.extend(links(10, 20))
+    first.make_ready(links(10, 30))
+    first.extend(links(10, 30))
