@@ -234,6 +234,8 @@ class Database:
         self._begins.clear()
         try:
             connection.isolation_level = IsolationLevel.READ_COMMITTED
+            if not self.pooled:  # for a flush without BEGIN; not in the URL, whose options would have to be mended
+                connection.execute(QUERIES["pin_isolation"])
             # Only flushes prepare. The driver would, after a roll-back, remove everything that is prepared, theirs too.
             connection.prepare_threshold = None
             if self._durable:
