@@ -10,6 +10,7 @@ import pytest
 
 from ledger import committer
 from ledger.errors import UnavailableError
+from ledger.store import Write
 from tests.appends import (
     DEADLINE_S,
     Appends,
@@ -81,11 +82,16 @@ def test_a_default_isolation_of_the_role_changes_nothing(
 def test_each_transaction_is_at_our_level(
     ledger_url: str, home: Path, no_settings: None, level: str, *, pooled: bool
 ) -> None:
-    """Given such a role, each append is stored at our level at once, also where no BEGIN is sent that could say it."""
+    """Given such a role, each append is stored at our level at once, also where no BEGIN is sent that could say it.
+
+    So is what is read in one round trip.
+    """
+    asked = Write("SELECT current_setting('transaction_isolation')", {})
     setting = f"default_transaction_isolation = '{level}'"
     with role_setting(ledger_url, setting), whole(ledger_url, home, pooled=pooled) as appends:
         appends.store("s")
         assert levels(ledger_url, lambda: [appends.store("s") for _ in range(3)]) == ["read committed"] * 3
+        assert appends.ledger.store.together([asked]) == [[("read committed",)]]
 
     assert on_stream(ledger_url, "s") == [1, 2, 3, 4]
 
@@ -97,7 +103,7 @@ def levels(ledger_url: str, store: Callable[[], object]) -> list[str]:
         connection.execute("LISTEN level")
         store()
         connection.execute("NOTIFY level, 'all'")
-        return [*iter(lambda: next(connection.notifies()).payload, "all")]
+        return [*iter(lambda: next(connection.notifies(timeout=DEADLINE_S)).payload, "all")]
 
 
 # ---------------------------------------------------------------- what is set otherwise
