@@ -32,8 +32,7 @@ class Floor:
         self._flush = Flush(connection, prepare=True)
         self._ledger = ledger
         entering = {"ledger": ledger, "lock_timeout": LOCK_TIMEOUT_MS}
-        self._before = [Write(QUERIES["begin"], {}), Write(QUERIES["enter"], entering)]
-        self._commit = Write(QUERIES["commit"], {})
+        self._enter = Write(QUERIES["enter"], entering)
         self._envelope, self._body = os.urandom(ENVELOPE_BYTES), os.urandom(PAYLOAD_BYTES)
         self._seal, self._salt = os.urandom(SEAL_BYTES), os.urandom(SALT_BYTES)
         with connection.transaction():
@@ -52,7 +51,7 @@ class Floor:
         }  # fmt: skip
         rows = self._row(hashes[0]) if events == 1 else self._columns(hashes)
         write = Write(QUERIES["append_single" if events == 1 else "append"], guard | rows)
-        self._flush.run([*self._before, write, self._commit])
+        self._flush.run([self._enter, write])  # a transaction, as the committer sends it
         self._seq, self._hash = self._seq + events, hashes[-1]
 
     def _row(self, hash_: bytes) -> dict[str, object]:

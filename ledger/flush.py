@@ -2,6 +2,8 @@
 
 The driver's pipeline polls at each statement, and so has to win back the interpreter's lock each time; here one loop
 waits for all answers. What fails makes the server pass over all that comes behind it in the flush, COMMIT included.
+A flush that begins no transaction is one: the server commits it when it comes to its end, and answers that with what
+the commit is refused with.
 """
 
 import select
@@ -37,8 +39,8 @@ class Flush:
         """Return the answers, one for each statement; the first error is raised as the driver's.
 
         Once all is sent, `meanwhile` is called: the server works, and there is nothing else to do than to wait for it.
-        A connection that is lost, or a server that says nothing for 30 s, is psycopg.OperationalError: whether a COMMIT
-        in the flush took effect is then not known.
+        A connection that is lost, or a server that says nothing for 30 s, is psycopg.OperationalError: whether what the
+        flush commits took effect is then not known.
         """
         encoded = _encoded(writes)  # before anything is sent: a value that cannot be sent then costs no connection
         with self._pipeline():

@@ -79,6 +79,10 @@ FROM corrigenda.head WHERE ledger = %(ledger)s::text
 -- Waits for whoever is appending, and then nobody else appends until this transaction ends.
 SELECT seq, hash, incarnation, gen, projector FROM corrigenda.head WHERE ledger = %(ledger)s::text FOR UPDATE
 
+-- name: pin_isolation
+-- For all of a session, whatever the role's default is: transactions without a BEGIN have no other way to say it.
+SELECT set_config('default_transaction_isolation', 'read committed', false)
+
 -- name: begin
 -- Said each time: a role's own default may be another level, at which a lost race is an error of its own.
 BEGIN ISOLATION LEVEL READ COMMITTED

@@ -140,11 +140,13 @@ class Database:
         `transaction`, inside which this is not to be used.
         """
         sight = Sight(ledger, self._sight.tenant)
-        begin, end = Write(QUERIES["begin"], {}), Write(QUERIES["commit"], {})
+        before, after = [Write(QUERIES["see"], sight._asdict())], list[Write]()
+        if self.pooled:  # elsewhere the flush is a transaction without being told, at the level of the session
+            before, after = [Write(QUERIES["begin"], {}), *before], [Write(QUERIES["commit"], {})]
         with self._lock:
             try:
                 flush = self._flush_on(self._connected())
-                answers = flush.run([begin, Write(QUERIES["see"], sight._asdict()), *reads, end])
+                answers = flush.run([*before, *reads, *after])
             except psycopg.Error as error:
                 self._roll_back()
                 self._tell(error)
@@ -152,7 +154,7 @@ class Database:
             finally:
                 if not self._is_idle():
                     self._drop()
-        return [rows(answer) for answer in answers[2:-1]]
+        return [rows(answer) for answer in answers[len(before) : len(before) + len(reads)]]
 
     def _flush_on(self, connection: psycopg.Connection[Row]) -> Flush:
         if self._flush is None or self._flush.connection is not connection:
@@ -234,6 +236,10 @@ class Database:
         self._begins.clear()
         try:
             connection.isolation_level = IsolationLevel.READ_COMMITTED
+            # Flushes without BEGIN rely on it. `options` in the URL would do, but displace those of a service file
+            # or of PGOPTIONS. A pooler's sessions are not ours, and there each transaction says it.
+            if not self.pooled:
+                connection.execute(QUERIES["pin_isolation"])
             # Only flushes prepare. The driver would, after a roll-back, remove everything that is prepared, theirs too.
             connection.prepare_threshold = None
             if self._durable:

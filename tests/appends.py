@@ -41,7 +41,15 @@ WAITERS = (
 class Appends:
     """A process's committer on a ledger. Each has connections and a walk of its own; the anchor is shared."""
 
-    def __init__(self, url: str, home: Path, clock: Clock = system_clock, *, committer_url: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        home: Path,
+        clock: Clock = system_clock,
+        *,
+        committer_url: str | None = None,
+        pooled: bool = False,
+    ) -> None:
         self.url = url
         self.home = home
         self.database = Database(url)
@@ -50,7 +58,7 @@ class Appends:
             self.database, tenant="local", files=settings.keys, anchors=settings.anchors, clock=clock
         )
         self.ledger.catch_up()
-        self.committer = Committer(self.ledger, Database(committer_url or url), [], clock)
+        self.committer = Committer(self.ledger, Database(committer_url or url, pooled=pooled), [], clock)
 
     def close(self) -> None:
         """Store what waits, and close the connections."""

@@ -115,7 +115,8 @@ def stopped(pid: int) -> Generator[None]:
 def last_committed_by(url: str) -> int:
     """Return the process id of the backend that has just committed and waits for more."""
     query = (
-        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle' AND query = 'COMMIT'"
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle'"
+        " AND (query = 'COMMIT' OR query LIKE '%WITH moved AS%')"  # whose flush's end commits
         " ORDER BY state_change DESC LIMIT 1"
     )
     with psycopg.connect(as_owner(url), autocommit=True) as connection:

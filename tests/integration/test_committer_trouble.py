@@ -1,7 +1,7 @@
 """What the committer makes of a server in trouble, and of defaults that are not ours."""
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import pytest
 
 from ledger import committer
 from ledger.errors import UnavailableError
+from ledger.store import Write
 from tests.appends import (
     DEADLINE_S,
     Appends,
@@ -74,6 +75,35 @@ def test_a_default_isolation_of_the_role_changes_nothing(
         results(futures)
 
     assert len(on_stream(ledger_url, "s")) == 30
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_each_transaction_is_at_our_level(
+    ledger_url: str, home: Path, no_settings: None, level: str, *, pooled: bool
+) -> None:
+    """Given such a role, each append is stored at our level at once, also where no BEGIN is sent that could say it.
+
+    So is what is read in one round trip.
+    """
+    asked = Write("SELECT current_setting('transaction_isolation')", {})
+    setting = f"default_transaction_isolation = '{level}'"
+    with role_setting(ledger_url, setting), whole(ledger_url, home, pooled=pooled) as appends:
+        appends.store("s")
+        assert levels(ledger_url, lambda: [appends.store("s") for _ in range(3)]) == ["read committed"] * 3
+        assert appends.ledger.store.together([asked]) == [[("read committed",)]]
+
+    assert on_stream(ledger_url, "s") == [1, 2, 3, 4]
+
+
+def levels(ledger_url: str, store: Callable[[], object]) -> list[str]:
+    """Return the isolation level of each transaction that stores events meanwhile and is committed."""
+    told = "PERFORM pg_notify('level', current_setting('transaction_isolation'));"
+    with planted(ledger_url, told), psycopg.connect(as_owner(ledger_url), autocommit=True) as connection:
+        connection.execute("LISTEN level")
+        store()
+        connection.execute("NOTIFY level, 'all'")
+        return [*iter(lambda: next(connection.notifies(timeout=DEADLINE_S)).payload, "all")]
 
 
 # ---------------------------------------------------------------- what is set otherwise
