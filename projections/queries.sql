@@ -77,6 +77,19 @@ SELECT EXISTS (SELECT 1 FROM corrigenda.revision
                WHERE ledger = %(ledger)s AND gen = %(gen)s AND project = %(project)s
                  AND state = 'active' AND trust <> 'revoked')
 
+-- name: any_revision_at
+-- Whether a project had revisions at all at a position, and whether one of them was a head there.
+SELECT EXISTS (SELECT 1 FROM corrigenda.revision r
+               WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s AND r.project = %(project)s
+                 AND r.content_seq <= %(at)s),
+       EXISTS (SELECT 1 FROM corrigenda.revision r
+               CROSS JOIN LATERAL (
+                   SELECT s.state, s.trust FROM corrigenda.revision_state s
+                   WHERE s.ledger = r.ledger AND s.gen = r.gen AND s.revision = r.revision AND s.from_seq <= %(at)s
+                   ORDER BY s.from_seq DESC LIMIT 1) s
+               WHERE r.ledger = %(ledger)s AND r.gen = %(gen)s AND r.project = %(project)s
+                 AND r.content_seq <= %(at)s AND s.state = 'active' AND s.trust <> 'revoked')
+
 -- name: find_hidden
 -- Where those revisions were recorded that were withdrawn from view, the oldest first.
 SELECT r.content_seq FROM corrigenda.revision r

@@ -87,4 +87,4 @@ def search(
     for warning in found.warnings:
         note(session, f"warning: {warning}")
     if found.empty_reason:
-        note(session, memories.empty(found.empty_reason, found.warnings))
+        note(session, memories.empty(found.empty_reason, found.warnings, found.at_position))

@@ -28,6 +28,12 @@ _EMPTY = {
     "no_embedder": "nothing found: no embedder answers, so only words were compared, and no memory has one of these. "
     "Ask in other words, or unset CORRIGENDA_EMBEDDER to use the builtin one.",
 }
+_EMPTY_THEN = {  # of a search in the past
+    "headless": "nothing found: {then} every memory of this project had been withdrawn. Ask for an earlier position, "
+    "or for a later one.",
+    "nothing_indexed": "nothing found: {then} this project held no memories yet. Check --project, or ask for a later "
+    "position.",
+}
 _STATE_COLOURS = {"active": "green", "processing": "yellow", "verified": "green", "superseded": "cyan"}
 
 
@@ -96,10 +102,15 @@ def _hit(hit: "Hit", paint: Paint) -> str:
     return f"{paint('bold', title)}\n  {trust}, score {hit.score:.3f}\n{_content(hit)}\n  why: {inert(hit.why)}"
 
 
-def empty(reason: str, warnings: Sequence[str] = ()) -> str:
-    """Say why a search found nothing and what to do next; that something is not what was written goes before all."""
+def empty(reason: str, warnings: Sequence[str] = (), at_position: int | None = None) -> str:
+    """Say why a search found nothing and what to do next; that something is not what was written goes before all.
+
+    `at_position` is where the ledger was asked about, −1 being a time before all of it; None is now.
+    """
     if any(warning.startswith("INTEGRITY_BROKEN") for warning in warnings):
         return _EMPTY["integrity"]
+    if at_position is not None and reason in _EMPTY_THEN:
+        return _EMPTY_THEN[reason].format(then="at that time" if at_position < 0 else f"at position {at_position}")
     return _EMPTY.get(reason, f"nothing found: {reason}")
 
 

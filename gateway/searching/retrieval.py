@@ -186,7 +186,7 @@ class Retrieval:
                 if near or past.is_of_other_kinds(question)
                 else "no_embedder"
                 if any_at_all
-                else self._why_none_there(question.scope)
+                else self._why_none_there(question.scope, question.position)
             ),
         )
 
@@ -348,9 +348,14 @@ class Retrieval:
             return "filtered"
         return self._why_none_there(scope)
 
-    def _why_none_there(self, scope: ScopeIds) -> str:
+    def _why_none_there(self, scope: ScopeIds, position: int | None = None) -> str:
+        """Return why there was nothing to look at: now, or as the ledger stood at a position."""
         store = self._ledger.store
-        (found,) = store.query(QUERIES["any_revision"], {"gen": store.head().gen, "project": scope.project})
+        params = {"gen": store.head().gen, "project": scope.project}
+        if position is None:
+            (found,) = store.query(QUERIES["any_revision"], params)
+        else:
+            (found,) = store.query(QUERIES["any_revision_at"], {**params, "at": position})
         any_at_all, any_head = found
         if any_head:  # one that this reader may not see, or that the index does not hold (yet)
             return "no_match"

@@ -107,6 +107,31 @@ def test_a_hit_of_the_past_says_where_it_stands_now(dated: Gateway, days: Days) 
     assert contents(dated, "user lives", at_position=day(1)) == ["user lives in Berlin"]
 
 
+@pytest.mark.parametrize("embedder", [None, "none"])
+def test_why_nothing_stood_is_said_of_that_moment(open_here: Here, days: Days, embedder: str | None) -> None:
+    """LM-38: given a memory retired and restored, then what stood is `nothing_indexed` before it, `headless` between.
+
+    With an embedder and without; a memory that stands today changes nothing of that.
+    """
+    gateway = open_here(embedder=embedder, clock=days)
+    days.day(1)
+    made = gateway.remember("the mill grinds rye")
+    gone = gateway.retire(made.revision_id or "")
+    gateway.restore(made.revision_id or "")
+
+    def why(position: int | str) -> tuple[str | None, int | None]:
+        found = gateway.search("mill", at_position=position)
+        return found.empty_reason, found.at_position
+
+    before = made.events[0].seq - 1
+    assert [why(before), why(gone.position), why(day(-1))] == [
+        ("nothing_indexed", before),
+        ("headless", gone.position),
+        ("nothing_indexed", -1),
+    ]
+    assert contents(gateway, "mill", at_position=made.position) == ["the mill grinds rye"]
+
+
 def test_what_held_at_a_time_is_found_whatever_superseded_it(dated: Gateway, days: Days) -> None:
     """Given a memory from March that was superseded in October, then it is what held between, and nothing before."""
     first = dated.remember("user lives in Berlin", valid_from="2026-03-01T00:00:00Z")
@@ -294,10 +319,10 @@ def test_a_long_past_is_searched_from_its_newest_end(open_here: Here, monkeypatc
 
 
 def test_before_all_there_was_nothing(gateway: Gateway) -> None:
-    """LM-38: given a time before the ledger, then nothing matches; a project that holds nothing says that."""
+    """LM-38: given a time before the ledger, then there was nothing; what did not hold then was left out."""
     gateway.remember("the mill grinds rye")
     found = gateway.search("mill", at_position="2001-01-01T00:00:00Z")
-    assert (found.hits, found.empty_reason, found.at_position) == ((), "no_match", -1)
+    assert (found.hits, found.empty_reason, found.at_position) == ((), "nothing_indexed", -1)
     assert gateway.search("mill", as_of="2001-01-01T00:00:00Z").empty_reason == "filtered"
     assert gateway.search("mill", at_position=0, kinds=["task"]).hits == ()
 

@@ -109,6 +109,14 @@ class TestTexts:
         told = memories.empty(reason)
         assert told.startswith("nothing found: ") and advice in told and "_" not in told.split("CORRIGENDA_")[0]
 
+    @pytest.mark.parametrize(("position", "then"), [(7, "at position 7 "), (-1, "at that time ")])
+    def test_an_empty_answer_of_the_past_tells_of_the_past(self, position: int, then: str) -> None:
+        """Given nothing there yet, or nothing left, then it is said of that moment, without the advice of today."""
+        for reason in ("nothing_indexed", "headless"):
+            told = memories.empty(reason, (), position)
+            assert told.startswith(f"nothing found: {then}") and "corrigenda memories" not in told
+        assert memories.empty("filtered", (), position) == memories.empty("filtered")
+
     def test_a_receipt(self) -> None:
         """A receipt tells the outcome, the position and the ids."""
         told = memories.receipt(receipt(superseded=(REV,), revision_id=NEXT))
