@@ -31,7 +31,7 @@ class Meter:
     redraws: bool
     began: float = field(default_factory=time.monotonic)
     shown: float = float("-inf")
-    drawn: bool = False
+    drawn: tuple[int, int | None] | None = None
     told: bool = False
     latest: tuple[int, int | None] = (0, None)
 
@@ -48,18 +48,20 @@ class Meter:
             self._draw(now)
 
     def close(self) -> None:
-        """Draw the last state, so that what stays on the screen is true."""
-        if self.drawn:
+        """Draw the last state, so that what stays on the screen is true; a line that says it is not repeated."""
+        if self.drawn is None:
+            return
+        if self.redraws or self.drawn != self.latest:
             self._draw(time.monotonic())
-            sys.stderr.write("\n" if self.redraws else "")
+        sys.stderr.write("\n" if self.redraws else "")
 
     def _next_phase(self, now: float) -> None:
         self.close()
         self.phases = self.phases[1:]
-        self.began, self.shown, self.drawn = now, float("-inf"), False
+        self.began, self.shown, self.drawn = now, float("-inf"), None
 
     def _draw(self, now: float) -> None:
-        self.drawn = True
+        self.drawn = self.latest
         text = line(*self.phases[0], *self.latest, elapsed_s=now - self.began)
         sys.stderr.write(f"\r\x1b[K{text}" if self.redraws else text + "\n")
         sys.stderr.flush()

@@ -1,6 +1,7 @@
 """What a terminal makes of texts: columns, escapes, colours, and the bar beside long work."""
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -93,8 +94,17 @@ class TestProgress:
             for done in (1, 2, 1):
                 meter.show(done, 2)
         lines = capsys.readouterr().err.splitlines()
-        assert [line.split()[0] for line in lines] == ["imported", "imported", "indexed", "indexed"]
-        assert "2/2 rows" in lines[1] and "1/2 items" in lines[3]
+        assert [line.split()[0] for line in lines] == ["imported", "imported", "indexed"]
+        assert "2/2 rows" in lines[1] and "1/2 items" in lines[2]
+
+    def test_off_a_terminal_nothing_is_said_twice(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Given the last count was drawn, then its line is the last one; else the end still draws it."""
+        for counts in ((12,), (6, 12)):
+            with progress.metered(Session(progress=True), ("verified", "events")) as meter:
+                for done in counts:
+                    meter.show(done, 12)
+            lines = capsys.readouterr().err.splitlines()
+            assert [re.findall(r"(\d+)/12 ", line) for line in lines] == [[str(done)] for done in counts]
 
     @pytest.mark.parametrize(("words", "seen"), [([], False), (["--progress"], True), (["--no-progress"], False)])
     def test_only_on_demand_in_a_pipe(self, monkeypatch: pytest.MonkeyPatch, words: list[str], seen: bool) -> None:
