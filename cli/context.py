@@ -123,8 +123,8 @@ class Session:
             raise click.UsageError("A project is needed, and none is named. Give --project, or set CORRIGENDA_PROJECT.")
 
     def _say(self, text: str) -> None:
-        """Tell a person why it takes long; nobody who asked for quiet."""
-        if not self.quiet:
+        """Tell a person why it takes long; nobody who asked for quiet, and no program."""
+        if not self.quiet and not self.machine:
             click.echo(text, err=True)
 
     def _prepare(self) -> None:

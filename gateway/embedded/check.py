@@ -1,7 +1,7 @@
 """Waits until a listening server answers, then asserts that it is ours and durable.
 
-Recovery may take any time, so it is waited for without limit, with a word every five seconds. What a
-session of ours sees is asserted, since ALTER ROLE beats even the command line. Must never judge by the text
+Recovery may take any time, so it is waited for without limit, with a word after one second and then every five.
+What a session of ours sees is asserted, since ALTER ROLE beats even the command line. Must never judge by the text
 of a message where the protocol says it better.
 """
 
@@ -33,11 +33,13 @@ DURABLE = {
 }
 
 _POLL_S = 0.02
+_SAY_AFTER_S = 1.0
 _SAY_EVERY_S = 5.0
 _PING_S = 10
 _CONNECT_S = 30
 _LOG_TAIL_BYTES = 1 << 16
 _NO_SETUID = r"^(PermissionError: \[Errno 1\]|OSError: \[Errno 22\])"  # the watcher's Popen(user=…)
+_STATE_AT, _SHUT_DOWN = 16, 1  # in pg_control: the identifier, two versions, then DBState; DB_SHUTDOWNED
 _QUERIES = load("gateway.embedded")
 
 
@@ -103,18 +105,25 @@ def why_it_died(place: Place, log: LogTail) -> CorrigendaError:
 
 
 def _wait_until_answering(place: Place, say: Callable[[str], None], log: LogTail) -> None:
-    began = said = time.monotonic()
+    began = time.monotonic()
+    due = began + _SAY_AFTER_S
     target = f"{dsn(place)} connect_timeout={_PING_S}".encode()
     # NO_ATTEMPT: libpq does not like our options (an unknown PGSERVICE); connecting will say why.
     while (answer := pq.PGconn.ping(target)) not in (pq.Ping.OK, pq.Ping.NO_ATTEMPT):
         if answer != pq.Ping.REJECT and not listener(place.socket):
             raise ServerGone
         now = time.monotonic()
-        if now - said > _SAY_EVERY_S:
-            said = now
-            state = "is recovering after a crash" if answer == pq.Ping.REJECT else "does not answer yet"
+        if now > due:
+            due = now + _SAY_EVERY_S
+            state = _state(place) if answer == pq.Ping.REJECT else "does not answer yet"
             say(f"the database server {state}, {now - began:.0f} s so far{_progress(log.text())}")
         time.sleep(_POLL_S)
+
+
+def _state(place: Place) -> str:
+    """Return what a server is doing that lets nobody in: its control file says how it ended the last time."""
+    (state,) = struct.unpack_from("=i", (place.data / "global/pg_control").read_bytes(), _STATE_AT)
+    return "is starting" if state == _SHUT_DOWN else "is recovering after a crash"
 
 
 def _progress(said: str) -> str:

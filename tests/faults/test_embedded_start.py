@@ -3,16 +3,21 @@
 import os
 import pwd
 import re
+import struct
 import subprocess
 import sys
 import time
 from collections.abc import Generator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from psycopg import pq
 
-from gateway.embedded import attach, locate, stop
-from gateway.embedded.check import DURABLE
+from gateway.embedded import attach, check, locate, stop
+from gateway.embedded.check import DURABLE, LogTail
+from gateway.embedded.failures import ServerGone
+from gateway.embedded.places import Place
 from gateway.embedded.processes import alive
 from ledger.errors import UnavailableError
 from tests.faults.embedded_home import (
@@ -217,3 +222,34 @@ def _speak(answer: Answer, who: pwd.struct_passwd, more: str) -> str:
         extra_groups=[],
     )
     return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("ended", "doing"), [(1, "is starting"), (6, "is recovering after a crash"), (4, "is recovering after a crash")]
+)
+def test_a_start_that_takes_long_is_told_after_a_second(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ended: int, doing: str
+) -> None:
+    """Given a server that lets nobody in for eight seconds, then that is said after one, and after six.
+
+    How it ended the last time its control file says: shut down, in production, or in recovery.
+    """
+    me = pwd.getpwuid(os.geteuid())
+    place = Place(home=tmp_path, state=tmp_path, run=tmp_path, me=me, account=me)
+    control = place.data / "global/pg_control"
+    control.parent.mkdir(parents=True)
+    control.write_bytes(struct.pack("=QIIi", 7, 1800, 202505071, ended))
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda s: now.append(now.pop() + s))
+    monkeypatch.setattr(check, "time", clock)
+
+    def ping(_: bytes) -> pq.Ping:
+        return pq.Ping.REJECT if now[0] < 8 else pq.Ping.OK
+
+    monkeypatch.setattr(check, "pq", SimpleNamespace(Ping=pq.Ping, PGconn=SimpleNamespace(ping=ping)))
+    told: list[str] = []
+
+    with pytest.raises(ServerGone):  # nobody listens there
+        check.wait_until_sound(place, told.append, LogTail(place))
+
+    assert told == [f"the database server {doing}, {seconds} s so far" for seconds in (1, 6)]

@@ -206,6 +206,7 @@ class Stub:
     answers: dict[str, Any] = field(default_factory=dict)
     calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
     opened: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    says: str | None = None  # why opening takes long
 
     def __enter__(self) -> "Stub":
         return self
@@ -230,13 +231,15 @@ class Stub:
 
     def open_gateway(self, *, say: Callable[[str], None], **how: Any) -> "Stub":
         self.opened.append(("gateway", how))
-        return self._opened()
+        return self._opened(say)
 
     def open_bare(self, *, say: Callable[[str], None], **how: Any) -> "Stub":
         self.opened.append(("bare", how))
-        return self._opened()
+        return self._opened(say)
 
-    def _opened(self) -> "Stub":
+    def _opened(self, say: Callable[[str], None]) -> "Stub":
+        if self.says:
+            say(self.says)
         if isinstance(failure := self.answers.get("open"), BaseException):
             raise failure
         return self

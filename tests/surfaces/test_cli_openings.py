@@ -21,6 +21,14 @@ class TestOpenings:
         corrigenda(*words)
         assert [(kind, how["create"]) for kind, how in gateway.opened] == [("bare", False)]
 
+    @pytest.mark.parametrize("words", [["memories", "search", "q"], ["log"]])
+    def test_why_it_takes_long_is_told_to_people(self, gateway: Stub, words: list[str]) -> None:
+        """What opening waits for is said on stderr; a program, and whoever asked for quiet, is not told."""
+        gateway.says = "the database server is starting, 1 s so far"
+        told = corrigenda(*words)
+        assert gateway.says in told.err and gateway.says not in told.out
+        assert all(gateway.says not in corrigenda(*words, *how).err for how in (["-o", "json"], ["-q"]))
+
     @pytest.mark.parametrize("words", [["verify"], ["doctor"], ["db", "url"], ["db", "check"], ["db", "current"]])
     def test_nothing_is_made(self, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
         """`verify`, `doctor` and the readers of `db` open bare and make nothing."""
