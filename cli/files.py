@@ -7,11 +7,15 @@ import click
 
 
 def read_earlier(path: str) -> bytes | None:
-    """Return what lies at a path that is to be written, or None if nothing does."""
+    """Return what lies at a path that is to be written, or None if nothing does. A folder has to be there."""
     try:
         with open(path, "rb") as file:
             return file.read(1024 * 1024)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError) as error:
+        folder = os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(folder):
+            said = f"cannot write {path!r}: there is no folder {folder}."
+            raise click.BadParameter(said, param_hint="--out") from error
         return None
     except (OSError, ValueError) as error:
         raise _refused(path, error) from error

@@ -42,7 +42,16 @@ def beside(out: Path) -> Generator[Path]:
 
 
 def check_free(out: Path) -> None:
-    """Refuse to write over what is there. Errors: VALIDATION_FAILED; OSError (nothing can have that name)."""
+    """Refuse to write over what is there, or into no folder at all.
+
+    Errors: VALIDATION_FAILED; OSError (nothing can have that name).
+    """
+    if not out.parent.is_dir():
+        raise failure(
+            "VALIDATION_FAILED",
+            f"An export was to be made at {out}, and there is no folder {out.parent}. Make it, or give another name.",
+            fields=[{"field": "out", "problem": "is in no folder"}],
+        )
     with suppress(FileNotFoundError):
         out.lstat()
         raise taken(out)

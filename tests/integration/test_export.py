@@ -244,10 +244,11 @@ def test_what_cannot_be_written_is_not_recorded(open_here: Here, tmp_path: Path)
     remembered(gateway)
     before = rows(open_here.ledger_url, "SELECT count(*) FROM corrigenda.event")
     (tmp_path / "taken").mkdir()
-    for target, code in ((tmp_path / "taken", "VALIDATION_FAILED"), (tmp_path / "no" / "where", "UNAVAILABLE")):
+    (tmp_path / "link").symlink_to(tmp_path / "no")
+    for target in (tmp_path / "taken", tmp_path / "link", tmp_path / "no" / "where"):
         with pytest.raises(CorrigendaError) as caught:
             gateway.export_supersession(["deploys"], target)
-        assert caught.value.code == code
+        assert caught.value.code == "VALIDATION_FAILED"
     assert rows(open_here.ledger_url, "SELECT count(*) FROM corrigenda.event") == before
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".taken")]
 

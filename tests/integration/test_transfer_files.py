@@ -363,8 +363,10 @@ def test_a_file_appears_whole_or_not_at_all(made: Made, tmp_path: Path, monkeypa
     with refused("VALIDATION_FAILED"):
         made.gateway.export_ledger(out, form="jsonl")
     assert out.read_text() == "mine"
-    with refused("UNAVAILABLE"):
-        made.gateway.export_ledger(tmp_path / "nowhere" / "x.jsonl", form="jsonl")
+    for nowhere in (tmp_path / "nowhere", out):
+        with refused("VALIDATION_FAILED") as refusal:
+            made.gateway.export_ledger(nowhere / "x.jsonl", form="jsonl")
+        assert f"no folder {nowhere}" in refusal.error.message
     before = position_of(made.gateway)
 
     def fail(*_: object) -> None:

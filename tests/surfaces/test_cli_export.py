@@ -142,3 +142,32 @@ def test_texts_are_withheld_by_option(here: list[str], tmp_path: Path) -> None:
     key = exported(here, tmp_path / "b", "--with-payloads", "none")
     found = corrigenda("verify", "--bundle", str(tmp_path / "b"), "--key", key)
     assert (found.code, found.out.splitlines()[0]) == (0, "verified, with payloads withheld")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["export", "supersession", "deploys"],
+        ["export", "supersession", "deploys", "--complete"],
+        *(["export", "ledger", "--format", form] for form in ("bundle", "jsonl", "csv")),
+        ["export", "ledger", "--complete"],
+        ["export", "corrections"],
+        ["checkpoint", "sign"],
+    ],
+    ids=" ".join,
+)
+def test_where_there_is_no_folder_nothing_is_made(here: list[str], tmp_path: Path, words: list[str]) -> None:
+    """Every command that writes a file refuses a folder that is not there alike: exit 2, its name, nothing recorded."""
+    nowhere = tmp_path / "nowhere"
+
+    def recorded() -> list[object]:
+        shown = json.loads(corrigenda("status", "-o", "json", *here).out)
+        return [shown["ledger"], shown["anchor"]]
+
+    before = recorded()
+    found = corrigenda(*words, "--out", str(nowhere / "out"), *here)
+    assert refused(found, "VALIDATION_FAILED", f"there is no folder {nowhere}.")
+    assert json.loads(corrigenda(*words, "--out", str(nowhere / "out"), "-o", "json", *here).err)["code"] == (
+        "VALIDATION_FAILED"
+    )
+    assert recorded() == before and not nowhere.exists()
