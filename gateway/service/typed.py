@@ -31,7 +31,7 @@ _TEXT: tuple[str, _Rule] = ("a text", lambda value: isinstance(value, str))
 def typed(method: Callable[_P, _R]) -> Callable[_P, _R]:
     """Return the method, refusing with VALIDATION_FAILED what its annotations say that it does not take."""
     kinds = {name: found for name, one in method.__annotations__.items() if (found := _kinds(one))}
-    code = method.__code__  # pyright: ignore[reportFunctionMemberAccess] - a function's own
+    code = method.__code__
     positional = code.co_varnames[: code.co_argcount]
 
     @wraps(method)

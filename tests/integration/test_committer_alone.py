@@ -58,7 +58,7 @@ def test_who_is_not_alone_shares_a_commit(appends: Appends, ledger_url: str) -> 
     with ThreadPoolExecutor(8) as pool:
         with appends.waiting():
             futures = [pool.submit(append, appends, "s") for _ in range(8)]
-            while appends.committer._line._queue.qsize() < 8:  # pyright: ignore[reportPrivateUsage] - no other sign
+            while appends.committer._line._queue.qsize() < 8:
                 time.sleep(0.01)
         stored = sorted(positions(future.result(DEADLINE_S)) for future in futures)
 

@@ -27,13 +27,13 @@ def learn(gateway: Gateway, text: str = LEARNED, **given: object) -> str:
     wanted = {"kind": "learning", "origin": "llm_extracted", "user": "uma", **given}
     if wanted["origin"] == "llm_extracted" and wanted["kind"] == "learning":
         wanted |= {"quote": text, "conversation": f"Uma: {text}"}
-    return gateway.remember(text, **wanted).revision_id or ""  # pyright: ignore[reportArgumentType] - as remember takes
+    return gateway.remember(text, **wanted).revision_id or ""
 
 
 def correct(gateway: Gateway, **given: object) -> Receipt:
     """Record the correction of agent ap's charge code, seen by Uma."""
     wanted = {"agent": "ap", "user": "uma", **SAID, **given}
-    return gateway.record_correction(**wanted)  # pyright: ignore[reportArgumentType] - as record_correction takes
+    return gateway.record_correction(**wanted)
 
 
 def states(gateway: Gateway, *revisions: str) -> list[str]:

@@ -29,7 +29,7 @@ def recorded(gateway: Gateway, original: str = "THC", corrected: str = "DTHC", *
 
 def test_every_field_comes_back_unchanged(gateway: Gateway) -> None:
     """AG-01, AG-51: given all optional fields, when it is recorded, then show and list give every one of them back."""
-    receipt = gateway.record_correction(**EVERYTHING)  # pyright: ignore[reportArgumentType] - each of its own type
+    receipt = gateway.record_correction(**EVERYTHING)
     assert receipt.correction_id is not None and receipt.correction_id.startswith("cor_")
     shown = gateway.show_correction(receipt.correction_id)
     assert {name: getattr(shown, name) for name in EVERYTHING} == EVERYTHING
@@ -200,7 +200,7 @@ def test_what_an_agent_reports_waits_for_a_person(open_here: Here) -> None:
 
 def test_a_successor_says_the_same_but_for_its_value(gateway: Gateway, ledger_url: str) -> None:
     """Given a correction, when it is superseded, then one append ends it and records one that inherits the rest."""
-    old = gateway.record_correction(**EVERYTHING).correction_id or ""  # pyright: ignore[reportArgumentType] - as above
+    old = gateway.record_correction(**EVERYTHING).correction_id or ""
     before = last_position(ledger_url)
     receipt = gateway.supersede_correction(old, corrected_value="OTHC", reason="a typing error")
     assert types(written(ledger_url, above=before)) == ["correction.recorded", "correction.superseded"]

@@ -123,7 +123,7 @@ def resigned(bundle: Handed, change: Callable[[str], str] = lambda text: text, k
     origin = bundle.key.split("+")[0]
     files = {path: path.relative_to(bundle.path).as_posix() for path in bundle.path.rglob("*") if path.is_file()}
     listed = {
-        name: layout.Listed(path.stat().st_size, bundle_writing._measured(path).sha256)  # pyright: ignore[reportPrivateUsage] - one way to measure
+        name: layout.Listed(path.stat().st_size, bundle_writing._measured(path).sha256)
         for path, name in files.items()
         if name != layout.FILES
     }
@@ -403,7 +403,7 @@ def test_another_key_of_the_same_origin_shows_nothing(bundle: Handed) -> None:
 def test_a_bundle_brings_no_key_of_its_own(bundle: Handed, tmp_path: Path) -> None:
     """A bundle that somebody signed anew with a fresh key, under our name, is not verified with ours."""
     made, _ = another_key(bundle.key.split("+")[0])
-    keys._write_once(tmp_path / "fresh", keys_pem(made))  # pyright: ignore[reportPrivateUsage] - a file as ours are
+    keys._write_once(tmp_path / "fresh", keys_pem(made))
     resigned(bundle, key=tmp_path / "fresh")
     assert exits(bundle.path, bundle.key) == (15, 15)
 

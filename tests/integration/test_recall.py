@@ -27,7 +27,7 @@ Past corrections (avoid repeating these mistakes):
 
 def record(gateway: Gateway, **given: object) -> str:
     """Record the seed's correction, with something else in it where that is given."""
-    return gateway.record_correction(**{**SEED, **given}).correction_id or ""  # pyright: ignore[reportArgumentType] - mixed
+    return gateway.record_correction(**{**SEED, **given}).correction_id or ""
 
 
 def found(gateway: Gateway, query: str = "chargeCode THC", **asked: object) -> list[str]:

@@ -40,7 +40,7 @@ def past(identifier: str = "cor_1", **said: object) -> PastCorrection:
         "identifier": identifier, "field": "chargeCode", "original_value": "THC", "corrected_value": "DTHC",
         "entity_key": "vendor-x", "reason": "Vendor X labels destination THC as just THC", "confirmed": True, **said,
     }  # fmt: skip
-    return PastCorrection(**values)  # pyright: ignore[reportArgumentType] - one value of each field's type
+    return PastCorrection(**values)
 
 
 def test_the_seeds_correction_gives_the_seeds_block() -> None:
