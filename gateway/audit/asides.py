@@ -1,7 +1,8 @@
 """Where an export is written before it has its name: a hidden folder beside it, that dies with its writer.
 
-The folder holds a mark, on which its writer has a lock for as long as it lives. A writer that was killed leaves both,
-and the next export into the same directory removes them. Nothing else is ever removed: only a folder of this user,
+The folder holds a mark, on which its writer has a lock for as long as it lives. Its name is made of the export's, so of
+two writers to one name the later one is refused before it has done anything. A writer that was killed leaves both, and
+the next export into the same directory removes them. Nothing else is ever removed: only a folder of this user,
 whose name has the shape, which is no link, and which holds our mark with a lock that nobody has.
 """
 
@@ -15,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from ledger import digest
 from ledger.errors import failure
 
 MARK = "corrigenda-export"
@@ -27,15 +29,17 @@ _NO_WAIT = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 def beside(out: Path) -> Generator[Path]:
     """Give a path on `out`'s file system under which nothing lies; what has not left it afterwards is removed.
 
-    What writers that were killed have left in `out`'s directory is removed first. Errors: OSError (no folder there).
+    Until then nobody else is given one for `out`. What writers that were killed have left in `out`'s directory is
+    removed first. Errors: VALIDATION_FAILED (somebody has `out`, or is about to), OSError (no folder there).
     """
     sweep(out.parent)
-    # A name may be as long as the file system allows, so no more than a part of it is in this one.
-    folder = out.with_name(f".{out.name[:40]}-{secrets.token_hex(8)}")
+    folder = _hidden(out, secrets.token_hex(8))
     folder.mkdir(mode=0o700)
     try:
         with open(folder / MARK, "xb", buffering=0) as mark:
-            _lock(mark)
+            if _lock(mark):
+                folder = _reserved(out, folder)
+            check_free(out)  # whoever had the name reserved until now may have put an export there
             yield folder / "export"
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # what was wrong is said by whoever wrote, and is wrong here too
@@ -75,7 +79,12 @@ def sweep(directory: Path) -> None:
                 _remove(path)
 
 
-def _lock(mark: IO[bytes]) -> None:
+def _hidden(out: Path, ending: str) -> Path:
+    """Return a name beside `out`, whose own may be as long as the file system allows: only a part of it is in it."""
+    return out.with_name(f".{out.name[:40]}-{ending}")
+
+
+def _lock(mark: IO[bytes]) -> bool:
     """Lock the mark and write its words, without which nobody takes the folder for one that was left.
 
     Where files cannot be locked there are no words, and what a killed writer leaves stays there.
@@ -83,8 +92,44 @@ def _lock(mark: IO[bytes]) -> None:
     try:
         fcntl.flock(mark, fcntl.LOCK_EX)
     except OSError:
-        return
+        return False
     mark.write(_MARKED)
+    return True
+
+
+def _reserved(out: Path, folder: Path) -> Path:
+    """Give a marked folder the one name that stands for `out`, and return where it is now.
+
+    Where that name is taken by what no writer holds, and what could not be removed, the folder keeps its own.
+    """
+    reserved = _hidden(out, digest.public(os.fsencode(out.name))[-16:])
+    try:
+        folder.rename(reserved)  # fails if a folder with anything in it is there
+    except OSError:
+        if not _is_held(reserved / MARK):
+            return folder
+        raise failure(
+            "VALIDATION_FAILED",
+            f"An export was to be made at {out}, and another one is being made there, or cleared away after it was "
+            "killed. Give another name, or try again when that has ended.",
+            fields=[{"field": "out", "problem": "is being written"}],
+        ) from None
+    return reserved
+
+
+def _is_held(path: Path) -> bool:
+    """Report whether somebody has a lock on a mark."""
+    try:
+        mark = os.open(path, os.O_RDONLY | _NO_WAIT)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(mark, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return isinstance(error, BlockingIOError)
+    finally:
+        os.close(mark)
+    return False
 
 
 def _remove(path: str) -> None:

@@ -1,5 +1,7 @@
 """Where an export is written: gone with its writer, whoever that was, and nothing else is removed."""
 
+import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -10,6 +12,7 @@ import pytest
 
 from gateway.audit import asides
 from tests.faults.ledger_hands import ROOT
+from tests.house import refused
 
 KILLED = """
 import os, signal, sys
@@ -124,3 +127,60 @@ def test_a_file_of_such_a_name_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / ".out-0123456789abcdef").write_text("mine")
     sweeps(tmp_path)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_one_name_has_one_writer(tmp_path: Path) -> None:
+    """Given a writer that lives, when another one wants its name, then that is refused; once it ended, it is not."""
+    out = tmp_path / "out"
+    with asides.beside(out) as path:
+        path.write_text("mine")
+        with refused("VALIDATION_FAILED") as refusal, asides.beside(out):
+            pytest.fail("two writers have one name")
+        assert "another one is being made there" in refusal.error.message
+        assert path.read_text() == "mine" and len(list(tmp_path.iterdir())) == 1
+        with asides.beside(tmp_path / "out2"):
+            assert len(list(tmp_path.iterdir())) == 2
+    with asides.beside(out) as path:
+        path.write_text("done")
+        path.rename(out)
+    assert [one.name for one in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_name_that_a_killed_writer_had_is_free(tmp_path: Path) -> None:
+    """Given what a killed writer left, when its name is asked for again, then it is removed and the name given."""
+    killed(tmp_path / "out", "file", tmp_path)
+    with asides.beside(tmp_path / "out") as path:
+        assert not path.exists() and len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_was_put_there_before_the_name_was_had_is_seen(tmp_path: Path) -> None:
+    """Given that something lies there by the time that the name is had, then it is refused, and nothing is left."""
+    out = tmp_path / "out"
+    out.write_text("another's")
+    with refused("VALIDATION_FAILED"), asides.beside(out):
+        pytest.fail("the name was taken")
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("change", [no_mark, other_mark, linked_mark, waiting_mark, other_user])
+def test_what_nobody_holds_keeps_no_name_from_anybody(tmp_path: Path, change: Callable[[Path], None]) -> None:
+    """Given a folder in the way, not ours to remove, that nobody holds, then the name is given all the same."""
+    change(killed(tmp_path / "out", "file", tmp_path))
+    before = sorted(tmp_path.rglob("*"))
+    with asides.beside(tmp_path / "out") as path:
+        path.write_text("mine")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_where_no_file_can_be_locked_the_first_to_finish_has_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a file system without locks, then two writers go on, each in a folder of its own."""
+
+    def none(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    with asides.beside(tmp_path / "out") as one, asides.beside(tmp_path / "out") as other:
+        assert one != other
+    assert list(tmp_path.iterdir()) == []

@@ -26,7 +26,7 @@ from ledger import keys, notes
 from ledger.bundle import layout
 from ledger.bundle import writing as bundle_writing
 from tests.conftest import fresh_database
-from tests.house import rows
+from tests.house import last_position, refused, rows
 from tests.integration.conftest import Here
 from tests.roles import as_writer
 
@@ -251,6 +251,43 @@ def test_what_cannot_be_written_is_not_recorded(open_here: Here, tmp_path: Path)
         assert caught.value.code == "VALIDATION_FAILED"
     assert rows(open_here.ledger_url, "SELECT count(*) FROM corrigenda.event") == before
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".taken")]
+
+
+EXPORTS: dict[str, Callable[..., Any]] = {  # Any: as each of them takes
+    "supersession": lambda gateway, out, **more: gateway.export_supersession(["deploys"], out, **more),
+    "lines": lambda gateway, out, **more: gateway.export_ledger(out, form="jsonl", **more),
+    "bundle": lambda gateway, out, **more: gateway.export_ledger(out, **more),
+    "complete": lambda gateway, out, **more: gateway.export_ledger(out, complete=True, **more),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("supersession", "b"), ("bundle", "b.tar"), ("lines", "b"), ("complete", "b"), ("complete", "b.tar")],
+)
+def test_of_two_exports_to_one_name_one_is_made_and_recorded(
+    open_here: Here, tmp_path: Path, kind: str, name: str
+) -> None:
+    """Given an export that is being written, when another one wants its name, then it is refused, and not recorded."""
+    export, out = EXPORTS[kind], tmp_path / name
+    gateway, other = open_here(embedder="none"), open_here(embedder="none")
+    remembered(gateway)
+    told: list[str] = []
+
+    def meanwhile(_done: int, _total: int) -> None:
+        if not told:
+            with refused("VALIDATION_FAILED") as refusal:
+                export(other, out)
+            told.append(refusal.error.message)
+
+    made = export(gateway, out, progress=meanwhile)
+
+    assert "another one is being made there" in told[0]
+    recorded = rows(open_here.ledger_url, "SELECT seq FROM corrigenda.log_entry WHERE type = 'export.made.v1'")
+    assert recorded == [(made.position,)] and last_position(open_here.ledger_url) == made.position
+    assert {path.name for path in tmp_path.iterdir()} == {"home", name}
+    with refused("VALIDATION_FAILED"):
+        export(other, out)
 
 
 def test_an_export_that_is_asked_for_again_is_the_same(open_here: Here, tmp_path: Path) -> None:
