@@ -129,6 +129,10 @@ PRAGMA integrity_check(1)
 -- name: read_all_leaves
 SELECT place, hashes, crc FROM leaf ORDER BY place
 
+-- name: data_version
+-- Another number than before where another connection has written to the file.
+PRAGMA data_version
+
 -- name: growth_view
 -- What some entries change, of this connection only: the anchor's state before and after, and the rows of each table.
 CREATE TEMP VIEW IF NOT EXISTS growth AS SELECT

@@ -94,6 +94,7 @@ class Growth:
         self._connection = connection
         self._end: End | None = None
         self._ready: Ready | None = None
+        self._version = 0
         self._is_made = False
 
     def make_ready(self, links: Sequence[Link]) -> None:
@@ -107,13 +108,14 @@ class Growth:
         if known is None or known.size != links[0].position:
             return False
         with suppress(sqlite3.Error):  # also where the guard says no: who looks first finds out what is wrong
-            self._end = self._written(known, links)
+            if self._written_by_others() == self._version:  # a row that was edited is found by who looks first
+                self._end = self._written(known, links)
         return self._end is not None
 
     def add_to(self, end: End, links: Sequence[Link]) -> None:
         """Add entries to where the anchor was just found to end, in the transaction in which that was looked up."""
         self._end = None
-        self._end = self._written(end, links)
+        self._end, self._version = self._written(end, links), self._written_by_others()
 
     def _written(self, end: End, links: Sequence[Link]) -> End:
         ready, self._ready = self._ready, None
@@ -125,6 +127,10 @@ class Growth:
             self._is_made = True
         self._connection.execute(STATEMENTS[ready.statement], ready.row)
         return ready.then
+
+    def _written_by_others(self) -> int:
+        """Return a number that changes when another connection has written to the file."""
+        return self._connection.execute(STATEMENTS["data_version"]).fetchone()[0]
 
 
 def _grown(end: End, links: Sequence[Link]) -> Ready:
