@@ -105,8 +105,8 @@ class Growth:
     def add(self, links: Sequence[Link]) -> bool:
         """Add the next entries, unless the anchor is not as it was left, and report whether that was done."""
         known, self._end = self._end, None
-        if known is None or known.size != links[0].position:
-            return False
+        if known is None or known.size != links[0].position or self._connection.in_transaction:
+            return False  # nobody would commit into what an interrupt left open: who looks first undoes that
         with suppress(sqlite3.Error):  # also where the guard says no: who looks first finds out what is wrong
             if self._written_by_others() == self._version:  # a row that was edited is found by who looks first
                 self._end = self._written(known, links)
@@ -124,7 +124,7 @@ class Growth:
         if not self._is_made:
             for made in _MADE:
                 self._connection.execute(STATEMENTS[made])
-            self._is_made = True
+            self._is_made = not self._connection.in_transaction  # what is rolled back takes them along
         self._connection.execute(STATEMENTS[ready.statement], ready.row)
         return ready.then
 

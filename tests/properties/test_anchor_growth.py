@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from ledger.anchor import Anchor, Link
+from ledger.anchor import Anchor, Link, Unusable
 from tests.anchors import assert_holds, links, opened
 
 SIZE = 530  # over the edges of two rows of leaves, with the subtree that both complete
@@ -113,3 +113,37 @@ def _follow(first: Anchor, second: Anchor) -> None:
     second.extend(links(10, 20))
     first.make_ready(links(10, 30))
     first.extend(links(10, 30))
+
+
+def test_a_first_write_that_found_no_room_costs_only_itself(tmp_path: Path) -> None:
+    """Given a first write that was undone for want of room, the same one succeeds once there is some."""
+    with closing(opened(tmp_path / "anchor")) as anchor:
+        set_most_pages(anchor, 1)  # as many as there are: no more can be taken
+        with pytest.raises(Unusable) as raised:
+            anchor.extend(links(0, SIZE))
+        assert raised.value.passing
+        set_most_pages(anchor, 1_000_000)
+
+        anchor.extend(links(0, SIZE))
+        anchor.extend(links(SIZE, SIZE + 1))
+
+        anchor.examine()
+        assert_holds(anchor, links(0, SIZE + 1))
+
+
+@pytest.mark.parametrize("more", [1, 20])
+def test_what_is_added_after_an_interrupt_is_committed(tmp_path: Path, more: int) -> None:
+    """Given a transaction that an interrupt left open where the end is known, what is added next is kept."""
+    path = tmp_path / "anchor"
+    with closing(opened(path)) as anchor, closing(opened(path)) as another:
+        anchor.extend(links(0, 10))
+        vars(anchor)["_connection"].execute("BEGIN")
+
+        anchor.extend(links(10, 10 + more))
+
+        assert_holds(another, links(0, 10 + more))
+
+
+def set_most_pages(anchor: Anchor, most: int) -> None:
+    """Let a file grow to so many pages, or to what it has already."""
+    vars(anchor)["_connection"].execute(f"PRAGMA max_page_count = {most}")
