@@ -17,7 +17,7 @@ from ledger.sql import load
 FORMAT = "corrigenda-anchor/1"
 BUSY_S = 10.0
 # Where the log was not copied into the file before it is as long, the commit that finds it so does it (`anchor_log`).
-CHECKPOINT_PAGES = 16_000
+CHECKPOINT_PAGES = 48_000
 
 CACHE_KIB = 16_384
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from ledger import anchor_file
 from ledger.anchor_file import STATEMENTS, Unusable
 
-PAGES_MAX = 8_000  # written, until they are copied: as few pauses as 32 MB of log are worth
+PAGES_MAX = 24_000  # written, until they are copied: as few pauses as 100 MB of log are worth
 PAGES_OF_ALL = 5  # of a transaction, besides one for each entry
 
 
