@@ -1,11 +1,14 @@
 """The benchmarks' arithmetic, from rounds to verdicts, and each of them once at its smallest. Nothing is timed here."""
 
+import os
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks import bars, export, index, ours, retrieval, server
+from benchmarks.cores import one_core
 from benchmarks.floor import floor
 from benchmarks.quality import methods, pairs, scores
 from benchmarks.quality.__main__ import HELD, TUNING, ask, chosen_fusion, part_of, proposal
@@ -33,6 +36,20 @@ def test_a_peer_that_was_not_measured_gives_no_ratio() -> None:
 
     assert (line.ratio, line.met) == (None, None)
     assert bars.NO_PEER in line.against
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system places threads as it likes")
+def test_one_core_is_for_what_is_started_in_the_block() -> None:
+    """Given a block on one core, then a thread that is started there has that one; behind the block all are back."""
+    before, found = os.sched_getaffinity(0), list[set[int]]()
+
+    with one_core():
+        started = threading.Thread(target=lambda: found.append(os.sched_getaffinity(0)))
+        started.start()
+        started.join()
+
+    assert found == [{min(before)}]
+    assert os.sched_getaffinity(0) == before
 
 
 def test_a_bar_that_is_not_met_is_said() -> None:
