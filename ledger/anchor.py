@@ -306,7 +306,7 @@ class Anchor:
             return
         if links[-1].position - links[0].position + 1 != len(links):
             raise ValueError("the entries are not consecutive")
-        with self._own():
+        with self._own(), self._faults:
             if not self._growth.add(links):
                 self._extend(links)
             if self._log is not None:

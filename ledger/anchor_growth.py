@@ -7,7 +7,6 @@ where it did. Where nobody else has written since, nothing has to be read for th
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -103,13 +102,19 @@ class Growth:
             self._ready = _grown(self._end, links)
 
     def add(self, links: Sequence[Link]) -> bool:
-        """Add the next entries, unless the anchor is not as it was left, and report whether that was done."""
+        """Add the next entries, unless the anchor is not as it was left, and report whether that was done.
+
+        One that another process holds locked is sqlite3.OperationalError: it has been waited for.
+        """
         known, self._end = self._end, None
         if known is None or known.size != links[0].position or self._connection.in_transaction:
             return False  # nobody would commit into what an interrupt left open: who looks first undoes that
-        with suppress(sqlite3.Error):  # also where the guard says no: who looks first finds out what is wrong
+        try:
             if self._written_by_others() == self._version:  # a row that was edited is found by who looks first
                 self._end = self._written(known, links)
+        except sqlite3.Error as error:  # also where the guard says no: who looks first finds out what is wrong
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+                raise
         return self._end is not None
 
     def add_to(self, end: End, links: Sequence[Link]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from ledger import anchor_file
 from ledger.anchor import Anchor, Link, Unusable
 from tests.anchors import assert_holds, links, opened
 
@@ -142,6 +143,25 @@ def test_what_is_added_after_an_interrupt_is_committed(tmp_path: Path, more: int
         anchor.extend(links(10, 10 + more))
 
         assert_holds(another, links(0, 10 + more))
+
+
+def test_one_that_is_locked_is_waited_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a process that holds it for longer than we wait, then nobody waits twice; once it is free, all is added."""
+    monkeypatch.setattr(anchor_file, "BUSY_S", 0.1)
+    looked: list[object] = []
+    with closing(opened(tmp_path / "anchor")) as anchor, closing(opened(tmp_path / "anchor")) as another:
+        anchor.extend(links(0, 10))
+        vars(another)["_connection"].execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr(Anchor, "_extend", lambda *given: looked.append(given))
+        with pytest.raises(Unusable, match="locked") as raised:
+            anchor.extend(links(10, 20))
+        assert (raised.value.passing, looked) == (True, [])
+        monkeypatch.undo()
+        vars(another)["_connection"].execute("ROLLBACK")
+
+        anchor.extend(links(10, 20))
+
+        assert_holds(anchor, links(0, 20))
 
 
 def set_most_pages(anchor: Anchor, most: int) -> None:
